@@ -1,0 +1,2 @@
+//! cosched.
+fn main() {}

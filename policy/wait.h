@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * wait.h - how does a rank wait?
+ *
+ * Asked when a progress pass of the MPI library found nothing inside a blocking
+ * call, and again when the verdict's time is over. Answers:
+ *
+ *   spin         what every MPI library does
+ *   block        what PVM does (S4, S5 call it LINUX)
+ *   spin_block   spin for a fixed time, then sleep: implicit coscheduling
+ *                (S1 section 3 takes 1600 us, S2 800 and 1200 us)
+ *   spin_yield   spin, then sched_yield() at each empty poll (S1 section 6, a
+ *                wish; Open MPI's mpi_yield_when_idle with arg 0)
+ *   adaptive     ours: never spin longer than a learned limit, and not at all
+ *                where the peer is off its CPU or a rank of the same job
+ *                would get ours
+ *
+ * The spin limit of implicit coscheduling is "the round trip plus two context
+ * switches" of an idle machine, a constant. Adaptive learns it: spinning pays
+ * as long as it costs less than sleeping and being woken, and the cost of being
+ * woken is what this rank measured itself (doorbell to running), which grows by
+ * itself where competitors delay the wake-up.
+ *
+ * It does not see messages, and does not decide who runs instead.
+ */
+#ifndef COS_WAIT_H
+#define COS_WAIT_H
+
+#include "policy.h"
+
+/* Arguments of adaptive: arg[COS_Q_WAIT][...]. */
+enum cos_adaptive_arg {
+	COS_ADAPTIVE_FACTOR_Q8,		/* spin limit / wake-up cost; 512 = twice */
+	COS_ADAPTIVE_MIN_NS,		/* limit before and below what was learned */
+	COS_ADAPTIVE_MAX_NS,
+	COS_ADAPTIVE_SHARED_NS,		/* limit where the CPU would go to our own job */
+};
+
+/* Words of cos_task used by this question. */
+enum cos_wait_word {
+	COS_W_WAKE_COST_NS,		/* learned: from doorbell to running */
+};
+
+COS_FN void cos_wait_observe(const struct cos_obs *obs, struct cos_task *task)
+{
+	if (obs->event == COS_EV_WAKE && (obs->known & COS_F_WAKE_COST))
+		task->w[COS_W_WAKE_COST_NS] =
+			learn(task->w[COS_W_WAKE_COST_NS], obs->wake_cost_ns, 3);
+}
+
+/* Spin until @limit_ns of waiting are over, then @act. */
+COS_FN void cos_wait_limited(const struct cos_obs *obs, u64 limit_ns, u32 act,
+			     struct cos_out *out)
+{
+	u64 left_ns = sat_sub(limit_ns, obs->waited_ns);
+
+	if (left_ns)
+		cos_verdict(out, COS_ACT_SPIN, COS_WHY_PRESET,
+			    sat_add(obs->now_ns, left_ns));
+	else
+		cos_verdict(out, act, COS_WHY_PRESET, COS_NEVER_NS);
+}
+
+COS_FN void cos_wait_adaptive(const u64 *arg, const struct cos_obs *obs,
+			      const struct cos_task *task, struct cos_out *out)
+{
+	u64 limit_ns = scale_q8(task->w[COS_W_WAKE_COST_NS],
+				arg[COS_ADAPTIVE_FACTOR_Q8]);
+	u32 why = COS_WHY_LIMIT;
+
+	limit_ns = min_u64(max_u64(limit_ns, arg[COS_ADAPTIVE_MIN_NS]),
+			   arg[COS_ADAPTIVE_MAX_NS]);
+	if ((obs->known & COS_F_NR_SAME_JOB_HERE) && obs->nr_same_job_here) {
+		limit_ns = min_u64(limit_ns, arg[COS_ADAPTIVE_SHARED_NS]);
+		why = COS_WHY_SAME_JOB;
+	}
+	if ((obs->known & COS_F_PEER_STATE) && obs->peer_state == COS_PEER_OFF_CPU) {
+		limit_ns = 0;
+		why = COS_WHY_PEER_OFF;
+	}
+	cos_wait_limited(obs, limit_ns, COS_ACT_BLOCK, out);
+	out->reason = out->act == COS_ACT_SPIN ? COS_WHY_PAYS : why;
+	out->watch = COS_F_PEER_STATE | COS_F_NR_SAME_JOB_HERE;
+}
+
+COS_FN void cos_wait(const struct cos_params *params, const struct cos_obs *obs,
+		     struct cos_task *task, struct cos_job *job, struct cos_out *out)
+{
+	const u64 *arg = params->arg[COS_Q_WAIT];
+
+	(void)job;
+	switch (params->answer[COS_Q_WAIT]) {
+	case COS_WAIT_BLOCK:
+		cos_verdict(out, COS_ACT_BLOCK, COS_WHY_PRESET, COS_NEVER_NS);
+		return;
+	case COS_WAIT_SPIN_BLOCK:
+		cos_wait_limited(obs, arg[0], COS_ACT_BLOCK, out);
+		return;
+	case COS_WAIT_SPIN_YIELD:
+		cos_wait_limited(obs, arg[0], COS_ACT_YIELD, out);
+		return;
+	case COS_WAIT_ADAPTIVE:
+		cos_wait_adaptive(arg, obs, task, out);
+		return;
+	default:
+		cos_verdict(out, COS_ACT_SPIN, COS_WHY_PRESET, COS_NEVER_NS);
+	}
+}
+
+COS_FN void cos_observe(const struct cos_params *params, const struct cos_obs *obs,
+			struct cos_task *task, struct cos_job *job)
+{
+	(void)params;
+	(void)job;
+	cos_wait_observe(obs, task);
+}
+
+#endif
