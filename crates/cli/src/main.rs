@@ -1,2 +1,41 @@
-//! cosched.
-fn main() {}
+// SPDX-License-Identifier: Apache-2.0
+//! cosched: run a parallel job beside other work at its fair share.
+//!
+//! One module per sub-command; this file only tells them apart and turns what
+//! they return into one line and an exit code: 0 done, 1 a comparison failed,
+//! 2 usage or configuration, 3 this machine cannot. `run` passes on the code of
+//! its command instead.
+
+mod doctor;
+mod fault;
+mod run;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Run a parallel job beside other work at its fair share.
+///
+/// MPI ranks wait by spinning. On a CPU that has other work, a spinning rank
+/// burns its share waiting for a peer that is not running. cosched makes ranks
+/// sleep when that is cheaper and wakes them the moment a message comes,
+/// without root and without touching the program, the MPI library or the kernel.
+#[derive(Parser)]
+#[command(name = "cosched", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(run::Args),
+    Doctor(doctor::Args),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Run(args) => run::main(args),
+        Command::Doctor(args) => doctor::main(&args),
+    };
+    outcome.unwrap_or_else(|error| fault::report(&error))
+}

@@ -1,1 +1,28 @@
-//! Plain data.
+// SPDX-License-Identifier: Apache-2.0
+//! Plain data of cosched: the Rust face of `abi/`, and units in types.
+//!
+//! It decides nothing and does no input or output. What C and Rust both read is
+//! bound from the headers and never retyped; the names that a person reads for
+//! them stand here, once.
+
+mod nanos;
+mod words;
+
+pub use nanos::Nanos;
+pub use words::{bucket_upper_us, hook_names, RankState, REASONS, SOURCES};
+
+/// `abi/*.h` as bindgen sees it.
+#[allow(
+    missing_docs,
+    non_camel_case_types,
+    non_upper_case_globals,
+    clippy::all
+)]
+pub mod abi {
+    include!(concat!(env!("OUT_DIR"), "/abi.rs"));
+}
+
+/// Bytes of a page with room for `nr_slots` ranks.
+pub fn page_bytes(nr_slots: u32) -> usize {
+    size_of::<abi::cos_page>() + nr_slots as usize * size_of::<abi::cos_slot>()
+}
