@@ -104,7 +104,8 @@ int main(int argc, char **argv)
 
 	wl_options(argc, argv, "Round trips of a token between pairs of ranks.", options);
 	phase_init(&p, &argc, &argv);
-	phase_need_ranks(&p, 2);
+	if (p.ranks < 2)
+		phase_refuse(&p, "it takes two; start it with mpirun -n 2");
 	phase_begin(&p);
 	if (p.rank % 2)
 		reply(p.rank - 1);

@@ -30,13 +30,11 @@ WL_FN void phase_init(struct phase *p, int *argc, char ***argv)
 }
 
 /* All ranks refuse alike, and one says why. */
-WL_FN void phase_need_ranks(const struct phase *p, int ranks)
+WL_FN __attribute__((noreturn)) void phase_refuse(const struct phase *p, const char *why)
 {
-	if (p->ranks >= ranks)
-		return;
 	if (!p->rank)
-		fprintf(stderr, "%s: needs at least %d ranks, got %d; start it with mpirun -n %d\n",
-			program_invocation_short_name, ranks, p->ranks, ranks);
+		fprintf(stderr, "%s: cannot run on %d rank(s): %s\n",
+			program_invocation_short_name, p->ranks, why);
 	MPI_Finalize();
 	exit(2);
 }
