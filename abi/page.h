@@ -15,7 +15,7 @@
  *   line 0  the doorbell: its rank when it arms, a ringer when it rings
  *   line 1  what its rank is doing; its rank, at the start and end of waits
  *   line 2  its counters; its rank only
- *   line 3  its wake-up delays; its rank only
+ *   line 3  its wake-up delays and the reasons of its verdicts; its rank only
  */
 #ifndef COS_PAGE_H
 #define COS_PAGE_H
@@ -60,18 +60,19 @@ enum cos_source {
 	COS_NR_SOURCES,
 };
 
-#define COS_NR_DELAYS 16		/* bucket i: below 2^i us; the last: above */
+#define COS_NR_DELAYS 11		/* bucket i: below 2^(i+2) us, so 4 us to 2 ms; the last: above */
 
 struct cos_slot {
 	/* line 0: written by its rank when it arms, by ringers when they ring */
 	u32 armed;			/* enum cos_armed */
 	u32 seq;			/* the futex word */
-	u64 awaits;			/* bit (slot % 64) of each peer that may end the wait */
+	u64 awaits;			/* bit (slot % 64) of each peer whose data may end the wait */
+	u64 awaits_answer;		/* ... and of each that may only answer: the receivers of its sends */
 	u64 rung_at_ns;			/* CLOCK_MONOTONIC of the latest ring */
 	u64 job;			/* key of the MPI job on this node; 0 = free slot */
 	u32 world_rank;
 	u32 pid, tid;
-	u32 why[COS_NR_REASONS];	/* verdicts that ended spinning, by reason */
+	u32 spare[3];
 
 	/* line 1: written by its rank */
 	_Alignas(64) u32 state;		/* enum cos_rank_state */
@@ -83,7 +84,7 @@ struct cos_slot {
 	u32 hook;			/* enum cos_hook, those that fired */
 	u32 slice_us;			/* read back; 0 = the scheduler's own */
 	u32 nr_gave;			/* test loops that gave way */
-	u32 spare;
+	u32 spare1;
 
 	/* line 2: written by its rank */
 	_Alignas(64) u64 spin_ns;	/* waiting and on the CPU or wanting it */
@@ -99,6 +100,7 @@ struct cos_slot {
 
 	/* line 3: written by its rank */
 	_Alignas(64) u32 delay[COS_NR_DELAYS];	/* doorbell to running */
+	u32 why[COS_NR_REASONS];	/* verdicts that ended spinning, by reason */
 };
 
 struct cos_page {
@@ -106,6 +108,7 @@ struct cos_page {
 	u32 version;
 	u32 nr_slots;			/* capacity */
 	u32 nr_used;			/* slots given out; written by the keeper */
+	u32 nr_named;			/* ranks that know their world rank; written by them */
 	u32 slice_us;			/* asked of the kernel for each rank; 0 = none */
 	struct cos_params params;
 	_Alignas(64) u64 armed[COS_MAX_SLOTS / 64];	/* bitmap by slot */

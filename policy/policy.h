@@ -67,7 +67,7 @@ enum cos_event {
 enum cos_peer_state {
 	COS_PEER_ON_CPU = 1,
 	COS_PEER_OFF_CPU,	/* runnable or asleep, but not running */
-	COS_PEER_SPINNING,	/* on its CPU and waiting itself */
+	COS_PEER_WAKING,	/* it slept, was rung, and has not run yet */
 };
 
 /* Bits of cos_obs.known and cos_out.watch. */
@@ -88,6 +88,7 @@ enum cos_field {
 	COS_F_NR_SAME_JOB_HERE	= 1u << 13,
 	COS_F_PEER_STATE	= 1u << 14,
 	COS_F_INTERACTIVE	= 1u << 15,
+	COS_F_OUTSIDERS		= 1u << 16,
 };
 
 struct cos_params {
@@ -115,6 +116,8 @@ struct cos_obs {
 	u32 nr_same_job_here;			/* other ranks of its job that want its CPU */
 	u32 peer_state;				/* enum cos_peer_state, of the awaited peer */
 	u32 interactive;
+	u32 nr_outsiders_q8;			/* tasks of others that compete for its CPU, average */
+	u32 pad;
 };
 
 struct cos_task { u64 w[16]; };
@@ -149,7 +152,7 @@ struct cos_out {
 };
 
 _Static_assert(sizeof(struct cos_params) == 424, "params are an ABI");
-_Static_assert(sizeof(struct cos_obs) == 120, "observations are an ABI");
+_Static_assert(sizeof(struct cos_obs) == 128, "observations are an ABI");
 _Static_assert(sizeof(struct cos_task) == 128 && sizeof(struct cos_job) == 128,
 	       "policy state is an ABI");
 _Static_assert(sizeof(struct cos_out) == 40, "verdicts are an ABI");

@@ -36,7 +36,13 @@ pub fn all(tree: &Tree) -> Result<()> {
 
 fn shim(tree: &Tree) -> Result<()> {
     let sources = tree.files("shim", "c");
-    let flags = ["-fPIC", "-shared", "-fvisibility=hidden"];
+    let flags = [
+        "-D_GNU_SOURCE",
+        "-fPIC",
+        "-shared",
+        "-fvisibility=hidden",
+        "-ftls-model=initial-exec",
+    ];
     if sources.is_empty() {
         return Ok(());
     }

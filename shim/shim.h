@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shim.h - what the files of the preloaded library share.
+ *
+ *   boundary.c  the MPI calls: where a rank enters and leaves the library
+ *   hooks.c     the library's own wait points: where a progress pass was empty
+ *   wait.c      SEE -> DECIDE -> ACT for a waiting rank: spin, yield or block
+ *   peers.c     communicator ranks -> slots; whom to ring, whom we await
+ *   oncpu.c     is the awaited peer on a CPU? which ranks of ours want this one?
+ *   outsiders.c does anyone else compete for it?
+ *   page.c      joining the node's job page, and its descriptors
+ *   slice.c     a short EEVDF slice for the rank, undone for its children
+ *   next.c      the real functions behind those that we interpose
+ *
+ * A process is *passive* until MPI_Init succeeded in it under `cosched run`: every
+ * wrapper then only calls the next function. It becomes *active* once, and passive
+ * again at MPI_Finalize and in forked children. The shim never exits, aborts, prints
+ * or takes a lock that another process holds.
+ */
+#ifndef COS_SHIM_H
+#define COS_SHIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "../abi/page.h"
+
+#define COS_EXPORT __attribute__((visibility("default")))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+enum cos_tag {
+	BLOCK		= 1u << 0,	/* may wait */
+	TEST		= 1u << 1,	/* looks, never waits */
+	SEND		= 1u << 2,	/* to `peer` */
+	RECV		= 1u << 3,	/* from `peer`, or `peer2` where it also sends */
+	COLLECTIVE	= 1u << 4,	/* with all of `comm` */
+	ANYONE		= 1u << 5,	/* with we do not know whom */
+	POST		= 1u << 6,	/* leaves a request outstanding */
+	PENDING		= 1u << 7,	/* works on outstanding requests */
+	PERSIST		= 1u << 8,	/* makes a request for later */
+	ONESIDED	= 1u << 9,
+	FREES		= 1u << 10,	/* frees a communicator: its handle may come back */
+};
+
+#define NONE (-1)
+
+/* One MPI call as its wrapper saw it. */
+struct cos_call {
+	u32 tags;
+	int peer, peer2;		/* ranks in comm; negative = a wildcard or nobody */
+	long comm;			/* handle */
+};
+
+/* Sets of slots (bit slot % 64): who may send us data, whom we send data to. */
+struct cos_peers { u64 from, to; };
+
+/* How far a waiting thread is; see wait.c. */
+enum cos_phase { RUNNING, LOOKING, SPINNING, ARMED, STRETCHED };
+
+struct cos_thread {
+	u32 depth;			/* MPI calls nested on this thread */
+	u32 in_progress;		/* inside opal_progress() */
+	struct cos_call call;		/* the outermost one */
+
+	enum cos_phase phase;
+	u32 nr_passes;			/* empty ones in this wait */
+	u32 nr_found;			/* passes since the last empty one (Open MPI) */
+	u32 polled;			/* passes in a row that polled descriptors */
+	bool polled_now;		/* this pass did */
+	bool rung_awake;		/* a doorbell ended the last sleep */
+	bool timed_out;			/* the safety net ended it */
+	u32 seq;			/* sampled when armed */
+	struct cos_peers awaits;	/* who may end this wait */
+	u64 began_at_ns, until_ns, accounted_at_ns;
+	u64 timeout_ns;			/* of the next sleep */
+	u32 watch, peer_state;
+	u32 nr_empty_tests;
+	bool looked_in_proc;		/* in this wait */
+	struct cos_task task;		/* policy's */
+};
+
+struct cos_shim {
+	bool active;			/* the only word that passive code reads */
+	bool open_mpi;
+	u32 slot;
+	u64 bit;			/* 1 << slot % 64 */
+	struct cos_page *page;
+	struct cos_slot *me;
+	u32 nr_slots;			/* capacity, checked against the mapping */
+	u32 nr_armed;			/* threads of this process that are armed */
+	int eventfd;
+	struct cos_params params;	/* a checked copy of the page's */
+	struct cos_job job;		/* policy's */
+};
+
+extern struct cos_shim cos_shim;
+extern __thread struct cos_thread cos_self;
+
+/* page.c */
+bool page_join(void);			/* maps the page and fills cos_shim; before MPI_Init */
+void page_leave(void);
+int page_peer_fd(u32 kind, u32 slot);	/* a peer's descriptor (enum cos_ask_kind), or -1 */
+
+/* peers.c */
+void peers_start(void);			/* after MPI_Init: this rank's place in the world */
+struct cos_peers peers_awaited(const struct cos_call *call);
+void peers_ring(const struct cos_call *call);	/* all that the call may have sent to */
+void peers_posted(const struct cos_call *call);
+
+/* oncpu.c */
+void oncpu_start(void);
+int oncpu_switch_record(void);		/* our own, for others to watch; -1 = not allowed */
+u32 oncpu_awaited(const struct cos_peers *awaits, u64 waited_ns);	/* enum cos_peer_state; 0 = unknown */
+u32 oncpu_same_job_here(u64 now);	/* ranks of this job that want our CPU */
+bool read_proc(u32 pid, const char *name, char *text, size_t size);
+
+/* outsiders.c */
+void outsiders_start(void);
+bool outsiders_here(u64 now, u32 *nr_q8);	/* false = not known yet */
+
+/* wait.c */
+void wait_begin_call(void);
+void wait_end_call(int failed);
+void wait_pass(void);			/* a progress pass of a blocking call found nothing */
+void wait_test_pass(void);		/* ... of a test */
+bool wait_in_poll(void);		/* may the coming zero-timeout poll sleep? */
+u64 wait_poll_begin(void);		/* for how long */
+void wait_poll_end(bool rung, bool timed_out);
+
+/* boundary.c, hooks.c, slice.c */
+void hooks_start(void);
+void hooks_stop(void);
+void slice_start(void);
+void slice_stop(void);
+
+/* next.c */
+void *next_symbol(const char *name);	/* behind us, wherever the MPI library was loaded */
+void *library_symbol(const char *library, const char *name);
+
+u64 now_ns(void);
+u32 current_cpu(void);
+
+#define NEXT(fn) ({ \
+	static __typeof__(&fn) next_##fn; \
+	if (unlikely(!next_##fn)) \
+		next_##fn = (__typeof__(&fn))next_symbol(#fn); \
+	next_##fn; })
+
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wait.c - a waiting rank: SEE -> DECIDE -> ACT.
+ *
+ * The hooks call wait_pass() after each progress pass of a blocking call that found nothing.
+ * A wait goes through these phases, and back to RUNNING whenever the library found
+ * something or the call returns:
+ *
+ *   RUNNING -> LOOKING    the first few passes: no clock is read; peers that we
+ *                         may have sent something to are rung
+ *           -> SPINNING   policy/wait.h is asked; its verdict holds until a time or
+ *                         until the awaited peer comes on or goes off its CPU
+ *           -> ARMED      it said BLOCK: the doorbell is armed, one more whole
+ *                         pass follows (doorbell.h)
+ *           -> STRETCHED  ... where descriptors are polled in each pass: the next
+ *                         zero-timeout poll sleeps, and a packet wakes us as well
+ *           -> asleep, and SPINNING again
+ *
+ * A sleep is bounded: 5 ms at first, doubled up to 50 ms while nothing comes. A sleep
+ * that ended by itself and then found a message is counted as a missed doorbell.
+ */
+#include <errno.h>
+#include <sched.h>
+
+#include "doorbell.h"
+#include "shim.h"
+
+#define LOOKING_PASSES 8
+#define CLOCK_EVERY 4			/* passes */
+#define SHORTEST_SLEEP_NS 5000000ULL
+#define LONGEST_SLEEP_NS 50000000ULL
+#define EMPTY_TESTS 256
+
+static void account(struct cos_thread *self, u64 now, u64 *sum_ns)
+{
+	*sum_ns += now - self->accounted_at_ns;
+	self->accounted_at_ns = now;
+}
+
+static void set_state(u32 state)
+{
+	__atomic_store_n(&cos_shim.me->state, state, __ATOMIC_RELAXED);
+}
+
+/* ---- arming ---------------------------------------------------------------------- */
+
+static u64 *armed_word(void)
+{
+	return &cos_shim.page->armed[cos_shim.slot / 64];
+}
+
+static void arm(struct cos_thread *self)
+{
+	struct cos_slot *me = cos_shim.me;
+	bool alone = !__atomic_fetch_add(&cos_shim.nr_armed, 1, __ATOMIC_SEQ_CST);
+
+	__atomic_store_n(&me->awaits, alone ? self->awaits.from : COS_AWAITS_ANY,
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&me->awaits_answer, alone ? self->awaits.to : COS_AWAITS_ANY,
+			 __ATOMIC_RELAXED);
+	__atomic_fetch_or(armed_word(), cos_shim.bit, __ATOMIC_RELAXED);
+	self->seq = bell_arm(me, self->polled >= 2 ? COS_ARMED_POLL : COS_ARMED_FUTEX);
+	self->phase = ARMED;
+}
+
+static void disarm(void)
+{
+	if (__atomic_sub_fetch(&cos_shim.nr_armed, 1, __ATOMIC_SEQ_CST))
+		return;
+	bell_disarm(cos_shim.me);
+	__atomic_fetch_and(armed_word(), ~cos_shim.bit, __ATOMIC_RELAXED);
+}
+
+/* ---- sleeping -------------------------------------------------------------------- */
+
+enum ended { BY_DOORBELL, BY_PACKET, BY_TIMEOUT, BY_SIGNAL };
+
+static void sleep_begin(struct cos_thread *self)
+{
+	account(self, now_ns(), &cos_shim.me->spin_ns);
+	cos_shim.me->nr_blocks++;
+	set_state(COS_RANK_BLOCKED);
+}
+
+static void learn_delay(struct cos_thread *self, u64 now)
+{
+	u64 rung_at_ns = __atomic_load_n(&cos_shim.me->rung_at_ns, __ATOMIC_RELAXED);
+	struct cos_obs obs = { .now_ns = now, .event = COS_EV_WAKE,
+			       .known = COS_F_WAKE_COST };
+	u32 bucket = 0;
+
+	if (rung_at_ns >= now || now - rung_at_ns > LONGEST_SLEEP_NS)
+		return;
+	obs.wake_cost_ns = now - rung_at_ns;
+	while (bucket < COS_NR_DELAYS - 1 && obs.wake_cost_ns >= 4000ULL << bucket)
+		bucket++;
+	cos_shim.me->delay[bucket]++;
+	cos_observe(&cos_shim.params, &obs, &self->task, &cos_shim.job);
+}
+
+static void sleep_end(struct cos_thread *self, enum ended ended)
+{
+	u64 now = now_ns();
+
+	account(self, now, &cos_shim.me->blocked_ns);
+	disarm();
+	set_state(COS_RANK_SPINNING);
+	cos_shim.me->cpu = current_cpu();
+	self->phase = SPINNING;
+	self->until_ns = 0;
+	self->nr_found = 0;
+	self->rung_awake = ended == BY_DOORBELL;
+	self->timed_out = ended == BY_TIMEOUT;
+	if (ended == BY_TIMEOUT) {
+		cos_shim.me->nr_timeouts++;
+		self->timeout_ns = min_u64(2 * self->timeout_ns, LONGEST_SLEEP_NS);
+	} else if (ended != BY_SIGNAL) {
+		cos_shim.me->nr_wakes++;
+	}
+	if (ended == BY_DOORBELL)
+		learn_delay(self, now);
+}
+
+static void sleep_on_doorbell(struct cos_thread *self)
+{
+	int saved = errno;
+	int rc;
+
+	sleep_begin(self);
+	rc = bell_sleep(cos_shim.me, self->seq, self->timeout_ns);
+	sleep_end(self, !rc ? BY_DOORBELL : errno == ETIMEDOUT ? BY_TIMEOUT : BY_SIGNAL);
+	errno = saved;
+}
+
+bool wait_in_poll(void)
+{
+	return cos_self.phase == STRETCHED;
+}
+
+u64 wait_poll_begin(void)
+{
+	sleep_begin(&cos_self);
+	return cos_self.timeout_ns;
+}
+
+void wait_poll_end(bool rung, bool timed_out)
+{
+	sleep_end(&cos_self, rung ? BY_DOORBELL : timed_out ? BY_TIMEOUT : BY_PACKET);
+}
+
+/* ---- deciding -------------------------------------------------------------------- */
+
+static void see(struct cos_thread *self, u64 now, struct cos_obs *obs)
+{
+	*obs = (struct cos_obs){ .now_ns = now, .event = COS_EV_WAIT,
+				 .known = COS_F_WAITED | COS_F_NR_SAME_JOB_HERE,
+				 .waited_ns = now - self->began_at_ns };
+	obs->peer_state = oncpu_awaited(&self->awaits, obs->waited_ns);
+	if (obs->peer_state)
+		obs->known |= COS_F_PEER_STATE;
+	obs->nr_same_job_here = oncpu_same_job_here(now);
+	if (outsiders_here(now, &obs->nr_outsiders_q8))
+		obs->known |= COS_F_OUTSIDERS;
+}
+
+static void yield(struct cos_thread *self, u64 now)
+{
+	struct cos_obs obs = { .event = COS_EV_RUN, .known = COS_F_WAITED };
+
+	set_state(COS_RANK_YIELDING);
+	NEXT(sched_yield)();
+	obs.now_ns = now_ns();
+	obs.waited_ns = obs.now_ns - now;
+	set_state(COS_RANK_SPINNING);
+	cos_shim.me->nr_yields++;
+	cos_shim.me->cpu = current_cpu();
+	self->until_ns = 0;
+	cos_observe(&cos_shim.params, &obs, &self->task, &cos_shim.job);
+}
+
+static void decide(struct cos_thread *self, u64 now)
+{
+	struct cos_obs obs;
+	struct cos_out out;
+
+	see(self, now, &obs);
+	cos_wait(&cos_shim.params, &obs, &self->task, &cos_shim.job, &out);
+	self->until_ns = out.until_ns;
+	self->peer_state = obs.peer_state;
+	self->watch = out.watch;
+	if (out.act == COS_ACT_SPIN)
+		return;
+	if (out.reason < COS_NR_REASONS)
+		cos_shim.me->why[out.reason]++;
+	if (out.act == COS_ACT_YIELD) {
+		yield(self, now);
+		return;
+	}
+	/* What an invisible pass may have sent: Open MPI's passes are all visible. */
+	if (!cos_shim.open_mpi)
+		peers_ring(&self->call);
+	arm(self);
+}
+
+static bool peer_changed(struct cos_thread *self, u64 now)
+{
+	return (self->watch & COS_F_PEER_STATE) &&
+	       oncpu_awaited(&self->awaits, now - self->began_at_ns) != self->peer_state;
+}
+
+static void spin_on(struct cos_thread *self)
+{
+	u64 now;
+
+	if (++self->nr_passes % CLOCK_EVERY && self->until_ns)
+		return;
+	now = now_ns();
+	cos_shim.me->beat_at_ns = now;
+	if (now >= self->until_ns || peer_changed(self, now))
+		decide(self, now);
+}
+
+/* ---- the wait -------------------------------------------------------------------- */
+
+static void begin(struct cos_thread *self)
+{
+	self->phase = SPINNING;
+	self->began_at_ns = self->accounted_at_ns = now_ns();
+	self->awaits = peers_awaited(&self->call);
+	self->timeout_ns = SHORTEST_SLEEP_NS;
+	self->rung_awake = self->timed_out = self->looked_in_proc = false;
+	cos_shim.me->cpu = current_cpu();
+	cos_shim.me->beat_at_ns = self->began_at_ns;
+	set_state(COS_RANK_SPINNING);
+	decide(self, self->began_at_ns);
+}
+
+/* The library found something, or the call is over. */
+static void finish(struct cos_thread *self)
+{
+	if (self->phase > LOOKING) {
+		if (self->phase != SPINNING)
+			disarm();
+		if (self->timed_out)
+			cos_shim.me->nr_missed++;
+		account(self, now_ns(), &cos_shim.me->spin_ns);
+		set_state(COS_RANK_COMPUTING);
+	}
+	self->phase = RUNNING;
+}
+
+/* An empty pass after a sleep: nobody had sent anything. */
+static void woke_for_nothing(struct cos_thread *self)
+{
+	if (self->rung_awake)
+		cos_shim.me->nr_spurious++;
+	self->rung_awake = self->timed_out = false;
+}
+
+void wait_pass(void)
+{
+	struct cos_thread *self = &cos_self;
+
+	self->polled = self->polled_now ? self->polled + 1 : 0;
+	self->polled_now = false;
+	if (self->nr_found > 1)
+		finish(self);
+	else if (self->phase == SPINNING)
+		woke_for_nothing(self);
+	switch (self->phase) {
+	case RUNNING:
+		self->phase = LOOKING;
+		self->nr_passes = 0;
+		peers_ring(&self->call);
+		break;
+	case LOOKING:
+		if (++self->nr_passes >= LOOKING_PASSES)
+			begin(self);
+		break;
+	case SPINNING:
+		spin_on(self);
+		break;
+	case ARMED:
+		if (bell_load(&cos_shim.me->armed) == COS_ARMED_POLL)
+			self->phase = STRETCHED;
+		else
+			sleep_on_doorbell(self);
+		break;
+	case STRETCHED:			/* no poll came in this pass after all */
+		sleep_on_doorbell(self);
+		break;
+	}
+}
+
+/* Tests never block; after many in vain they let a rank of this job have the CPU. */
+void wait_test_pass(void)
+{
+	struct cos_thread *self = &cos_self;
+
+	if (++self->nr_empty_tests % EMPTY_TESTS)
+		return;
+	cos_shim.me->cpu = current_cpu();
+	if (oncpu_same_job_here(now_ns())) {
+		cos_shim.me->nr_gave++;
+		NEXT(sched_yield)();
+	}
+}
+
+void wait_begin_call(void)
+{
+	struct cos_thread *self = &cos_self;
+
+	cos_shim.me->nr_calls++;
+	self->phase = RUNNING;
+	self->nr_found = 0;
+}
+
+void wait_end_call(int failed)
+{
+	struct cos_thread *self = &cos_self;
+
+	if (self->phase != RUNNING)
+		finish(self);
+	if (!(self->call.tags & TEST))
+		self->nr_empty_tests = 0;
+	if (unlikely(failed))
+		return;
+	peers_posted(&self->call);
+	peers_ring(&self->call);
+}
