@@ -4,11 +4,17 @@
 //! This file only names the steps; each is one module. What cargo can do itself
 //! is left to cargo.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 mod build;
+mod check;
+mod install;
+mod rooms;
+mod setup;
+mod test;
 mod tree;
 
 #[derive(Parser)]
@@ -20,14 +26,30 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Step {
+    /// Install the Debian packages that are missing (as root)
+    Setup,
     /// Build the workspace, the shim and, for each MPI found, the workloads (release)
     Build,
+    /// Format, lints, licences, lengths, and who may know whom
+    Check,
+    /// Check, build, and run every test; the last line counts
+    Test,
+    /// Build, and copy to PREFIX/bin and PREFIX/lib/cosched
+    Install {
+        /// Where to
+        #[arg(long, value_name = "DIR", default_value = "/usr/local")]
+        prefix: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
     let step = Args::parse().step;
     let done = tree::Tree::find().and_then(|tree| match step {
+        Step::Setup => setup::all(),
         Step::Build => build::all(&tree),
+        Step::Check => check::all(&tree),
+        Step::Test => test::all(&tree),
+        Step::Install { prefix } => install::all(&tree, &prefix),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -17,6 +17,8 @@ pub struct Tree {
     pub root: PathBuf,
     /// `target/`, or what CARGO_TARGET_DIR says.
     pub target: PathBuf,
+    /// The whole answer of `cargo metadata --no-deps`.
+    pub metadata: Value,
 }
 
 impl Tree {
@@ -32,6 +34,7 @@ impl Tree {
         Ok(Self {
             root: path("workspace_root")?,
             target: path("target_directory")?,
+            metadata,
         })
     }
 
