@@ -8,6 +8,7 @@
 
 mod doctor;
 mod fault;
+mod policy;
 mod run;
 
 use clap::{Parser, Subcommand};
@@ -29,12 +30,14 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(run::Args),
+    Policy(policy::Args),
     Doctor(doctor::Args),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(args) => run::main(args),
+        Command::Policy(args) => policy::main(&args),
         Command::Doctor(args) => doctor::main(&args),
     };
     outcome.unwrap_or_else(|error| fault::report(&error))

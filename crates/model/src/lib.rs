@@ -16,7 +16,8 @@ pub use words::{bucket_upper_us, hook_names, RankState, REASONS, SOURCES};
     missing_docs,
     non_camel_case_types,
     non_upper_case_globals,
-    clippy::all
+    clippy::all,
+    clippy::undocumented_unsafe_blocks
 )]
 pub mod abi {
     include!(concat!(env!("OUT_DIR"), "/abi.rs"));

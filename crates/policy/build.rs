@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Binds policy/policy.h, compiles it natively, and derives the words that a
+//! person reads from the names of its enums, so that none is written twice.
+
+use bindgen::callbacks::{EnumVariantCustomBehavior, EnumVariantValue, ParseCallbacks};
+use std::{
+    env,
+    fmt::Write,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+/// C enum, the Rust list of its words, the prefix that a word drops.
+const WORDS: [(&str, &str, &str); 7] = [
+    ("cos_question", "QUESTIONS", "COS_Q_"),
+    ("cos_wait_answer", "WAIT_ANSWERS", "COS_WAIT_"),
+    ("cos_adaptive_arg", "ADAPTIVE_ARGS", "COS_ADAPTIVE_"),
+    ("cos_event", "EVENTS", "COS_EV_"),
+    ("cos_act", "ACTS", "COS_ACT_"),
+    ("cos_reason", "REASONS", "COS_WHY_"),
+    ("cos_field", "FIELDS", "COS_F_"),
+];
+
+/// Notes every enum constant that bindgen meets, in order, as (enum, constant).
+#[derive(Clone, Debug, Default)]
+struct Enums(Arc<Mutex<Vec<(String, String)>>>);
+
+impl ParseCallbacks for Enums {
+    fn enum_variant_behavior(
+        &self,
+        of: Option<&str>,
+        constant: &str,
+        _value: EnumVariantValue,
+    ) -> Option<EnumVariantCustomBehavior> {
+        let of = of.unwrap_or_default().trim_start_matches("enum ");
+        let mut seen = self.0.lock().expect("one thread");
+        seen.push((of.to_owned(), constant.to_owned()));
+        None
+    }
+}
+
+fn main() {
+    let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    let policy = here.join("../../policy");
+    let native = here.join("native");
+    for path in [&policy, &native] {
+        println!("cargo:rerun-if-changed={}", path.display());
+    }
+
+    cc::Build::new()
+        .file(native.join("native.c"))
+        .include(&policy)
+        .std("c11")
+        .warnings(true)
+        .extra_warnings(true)
+        .warnings_into_errors(true)
+        .compile("cosched_policy_native");
+    let enums = Enums::default();
+    bind(&native.join("native.h"), &policy, enums.clone())
+        .write_to_file(out.join("raw.rs"))
+        .expect("OUT_DIR is writable");
+    let seen = enums.0.lock().expect("one thread");
+    fs::write(out.join("words.rs"), words(&seen)).expect("OUT_DIR is writable");
+}
+
+/// cos_params is not bound again: it is the one that the job page carries.
+fn bind(header: &Path, include: &Path, enums: Enums) -> bindgen::Bindings {
+    bindgen::Builder::default()
+        .header(header.to_string_lossy())
+        .clang_arg(format!("-I{}", include.display()))
+        .allowlist_function("native_.*")
+        .allowlist_type("cos_.*")
+        .allowlist_var("COS_.*")
+        .blocklist_type("cos_params")
+        .raw_line("use cosched_model::abi::cos_params;")
+        .prepend_enum_name(false)
+        .derive_default(true)
+        .derive_partialeq(true)
+        .generate_comments(false)
+        .parse_callbacks(Box::new(enums))
+        .generate()
+        .expect("policy/*.h must parse: is libclang installed?")
+}
+
+/// `pub const REASONS: &[&str] = &["preset", ...];` and so on, in C's order.
+fn words(seen: &[(String, String)]) -> String {
+    let mut text = String::new();
+    for (of, list, prefix) in WORDS {
+        let words: Vec<String> = seen
+            .iter()
+            .filter(|(e, c)| e == of && !c.starts_with("COS_NR_"))
+            .map(|(_, c)| c.strip_prefix(prefix).expect("one prefix an enum"))
+            .map(str::to_lowercase)
+            .collect();
+        assert!(!words.is_empty(), "policy.h has no enum {of}");
+        writeln!(text, "/// The words of `enum {of}`, in its order.").expect("memory");
+        writeln!(text, "pub const {list}: &[&str] = &{words:?};").expect("memory");
+    }
+    text
+}
