@@ -8,7 +8,9 @@
 
 mod doctor;
 mod fault;
+mod keeper;
 mod policy;
+mod report;
 mod run;
 
 use clap::{Parser, Subcommand};
@@ -32,6 +34,8 @@ enum Command {
     Run(run::Args),
     Policy(policy::Args),
     Doctor(doctor::Args),
+    #[command(hide = true)]
+    Keep(run::keep::Args),
 }
 
 fn main() -> ExitCode {
@@ -39,6 +43,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::main(args),
         Command::Policy(args) => policy::main(&args),
         Command::Doctor(args) => doctor::main(&args),
+        Command::Keep(args) => run::keep::main(&args),
     };
     outcome.unwrap_or_else(|error| fault::report(&error))
 }

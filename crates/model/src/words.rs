@@ -59,7 +59,7 @@ pub fn hook_names(bits: u32) -> Vec<&'static str> {
 
 /// Upper bound of delay bucket `i` in microseconds; the last has none.
 pub fn bucket_upper_us(i: usize) -> Option<u64> {
-    (i + 1 < abi::COS_NR_DELAYS as usize).then(|| 1 << i)
+    (i + 1 < abi::COS_NR_DELAYS as usize).then(|| 4 << i)
 }
 
 #[cfg(test)]
@@ -80,8 +80,9 @@ mod tests {
 
     #[test]
     fn the_last_bucket_is_open() {
-        assert_eq!(bucket_upper_us(0), Some(1));
-        assert_eq!(bucket_upper_us(14), Some(16384));
-        assert_eq!(bucket_upper_us(15), None);
+        let last = abi::COS_NR_DELAYS as usize - 1;
+        assert_eq!(bucket_upper_us(0), Some(4));
+        assert_eq!(bucket_upper_us(last - 1), Some(2048));
+        assert_eq!(bucket_upper_us(last), None);
     }
 }
