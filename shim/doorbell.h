@@ -20,8 +20,12 @@
  * is lost now and then: tests/model explores every interleaving of this very
  * file under x86's and under C11's store buffering, and shows both.
  *
- * The claim makes one arming cost one ring, however many peers ring. Several
- * threads of one process may sleep on the same bell; a ring wakes them all.
+ * The claim makes one arming cost one ring, however many peers ring. What the second
+ * pass itself may have sent must be rung too, before the sleep.
+ *
+ * Several threads of one process may sleep on the same bell, and a ring wakes them all. But
+ * then none may disarm it for the others: a thread that leaves a shared bell does a fence
+ * and bell_ring() on it instead of bell_disarm(), and leaves it alone after a sleep.
  */
 #ifndef COS_DOORBELL_H
 #define COS_DOORBELL_H

@@ -55,14 +55,29 @@ void *library_symbol(const char *library, const char *symbol)
 	return search.found;
 }
 
-void *next_symbol(const char *name)
+static void *search_mpi(const char *name)
 {
 	static const char *const mpi[] = { "libmpi", "libucp", "libopen-pal" };
-	void *found = dlsym(RTLD_NEXT, name);
+	void *found = NULL;
 
 	for (size_t i = 0; !found && i < sizeof(mpi) / sizeof(*mpi); i++)
 		found = library_symbol(mpi[i], name);
 	return found;
+}
+
+void *next_symbol(const char *name)
+{
+	void *found = dlsym(RTLD_NEXT, name);
+
+	return found ? found : search_mpi(name);
+}
+
+/* A variable: the program may hold the copy that counts, ahead of us. */
+void *data_symbol(const char *name)
+{
+	void *found = dlsym(RTLD_DEFAULT, name);
+
+	return found ? found : search_mpi(name);
 }
 
 u64 now_ns(void)

@@ -63,7 +63,7 @@ static u64 bit_of(u32 slot)
 
 static long comm_world(void)
 {
-	void *open_mpi = next_symbol("ompi_mpi_comm_world");
+	void *open_mpi = data_symbol("ompi_mpi_comm_world");
 
 	return open_mpi ? (long)open_mpi : 0x44000000;	/* MPICH's constant, all versions */
 }
@@ -363,8 +363,6 @@ void peers_ring(const struct cos_call *call)
 	u32 tags = call->tags;
 
 	bell_fence();
-	if (unlikely(__atomic_load_n(&cos_shim.nr_armed, __ATOMIC_RELAXED)))
-		bell_ring(cos_shim.me);		/* other threads of ours */
 	if (tags & (COLLECTIVE | ANYONE)) {
 		ring_set(named_peers(call));
 		return;
@@ -375,4 +373,12 @@ void peers_ring(const struct cos_call *call)
 		ring_peer(call, source_of(call), false);
 	if (tags & PENDING)
 		ring_set(outstanding());
+}
+
+/* Other threads of this process: ours may have done their work. */
+void peers_ring_own(void)
+{
+	bell_fence();
+	if (bell_ring(cos_shim.me) == COS_ARMED_POLL)
+		(void)!write(cos_shim.eventfd, &(u64){ 1 }, sizeof(u64));
 }

@@ -76,19 +76,19 @@ struct cos_thread {
 	u64 timeout_ns;			/* of the next sleep */
 	u32 watch, peer_state;
 	u32 nr_empty_tests;
-	bool looked_in_proc;		/* in this wait */
+	bool looked_in_proc, armed_before;	/* in this wait */
 	struct cos_task task;		/* policy's */
 };
 
 struct cos_shim {
 	bool active;			/* the only word that passive code reads */
 	bool open_mpi;
+	bool threaded;			/* MPI_THREAD_MULTIPLE: threads may share our bell */
 	u32 slot;
 	u64 bit;			/* 1 << slot % 64 */
 	struct cos_page *page;
 	struct cos_slot *me;
 	u32 nr_slots;			/* capacity, checked against the mapping */
-	u32 nr_armed;			/* threads of this process that are armed */
 	int eventfd;
 	struct cos_params params;	/* a checked copy of the page's */
 	struct cos_job job;		/* policy's */
@@ -106,6 +106,7 @@ int page_peer_fd(u32 kind, u32 slot);	/* a peer's descriptor (enum cos_ask_kind)
 void peers_start(void);			/* after MPI_Init: this rank's place in the world */
 struct cos_peers peers_awaited(const struct cos_call *call);
 void peers_ring(const struct cos_call *call);	/* all that the call may have sent to */
+void peers_ring_own(void);		/* the other threads of this process */
 void peers_posted(const struct cos_call *call);
 
 /* oncpu.c */
@@ -136,6 +137,7 @@ void slice_stop(void);
 
 /* next.c */
 void *next_symbol(const char *name);	/* behind us, wherever the MPI library was loaded */
+void *data_symbol(const char *name);
 void *library_symbol(const char *library, const char *name);
 
 u64 now_ns(void);

@@ -58,11 +58,14 @@ static void before_init(void)
 		handler = !pthread_atfork(NULL, NULL, in_child);
 }
 
-static void after_init(int failed)
+#define THREAD_MULTIPLE 3		/* in every MPI */
+
+static void after_init(int failed, int provided)
 {
 	if (failed || !joined || cos_shim.active)
 		return;
-	cos_shim.open_mpi = next_symbol("ompi_mpi_comm_world") != NULL;
+	cos_shim.open_mpi = data_symbol("ompi_mpi_comm_world") != NULL;
+	cos_shim.threaded = provided >= THREAD_MULTIPLE;
 	peers_start();
 	oncpu_start();
 	outsiders_start();
@@ -93,7 +96,7 @@ COS_EXPORT int MPI_Init(int *argc, char ***argv)
 
 	before_init();
 	rc = NEXT(MPI_Init)(argc, argv);
-	after_init(rc);
+	after_init(rc, 0);
 	return rc;
 }
 
@@ -103,7 +106,7 @@ COS_EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provi
 
 	before_init();
 	rc = NEXT(MPI_Init_thread)(argc, argv, required, provided);
-	after_init(rc);
+	after_init(rc, provided ? *provided : 0);
 	return rc;
 }
 
@@ -121,7 +124,7 @@ COS_EXPORT void symbol(int *ierror) \
 { \
 	before_init(); \
 	NEXT(symbol)(ierror); \
-	after_init(ierror ? *ierror : 0); \
+	after_init(ierror ? *ierror : 0, 0); \
 }
 FORTRAN_INIT(mpi_init_)
 FORTRAN_INIT(mpi_init_f08_)
@@ -131,7 +134,7 @@ COS_EXPORT void symbol(int *required, int *provided, int *ierror) \
 { \
 	before_init(); \
 	NEXT(symbol)(required, provided, ierror); \
-	after_init(ierror ? *ierror : 0); \
+	after_init(ierror ? *ierror : 0, provided ? *provided : 0); \
 }
 FORTRAN_INIT_THREAD(mpi_init_thread_)
 FORTRAN_INIT_THREAD(mpi_init_thread_f08_)

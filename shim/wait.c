@@ -49,24 +49,31 @@ static u64 *armed_word(void)
 	return &cos_shim.page->armed[cos_shim.slot / 64];
 }
 
+/*
+ * Several threads may sleep on one bell (MPI_THREAD_MULTIPLE). Then everyone is awaited, the
+ * bit in the bitmap stays, and nobody disarms for the others: see leave().
+ */
 static void arm(struct cos_thread *self)
 {
 	struct cos_slot *me = cos_shim.me;
-	bool alone = !__atomic_fetch_add(&cos_shim.nr_armed, 1, __ATOMIC_SEQ_CST);
+	struct cos_peers awaits = self->awaits;
 
-	__atomic_store_n(&me->awaits, alone ? self->awaits.from : COS_AWAITS_ANY,
-			 __ATOMIC_RELAXED);
-	__atomic_store_n(&me->awaits_answer, alone ? self->awaits.to : COS_AWAITS_ANY,
-			 __ATOMIC_RELAXED);
+	if (cos_shim.threaded)
+		awaits.from = awaits.to = COS_AWAITS_ANY;
+	__atomic_store_n(&me->awaits, awaits.from, __ATOMIC_RELAXED);
+	__atomic_store_n(&me->awaits_answer, awaits.to, __ATOMIC_RELAXED);
 	__atomic_fetch_or(armed_word(), cos_shim.bit, __ATOMIC_RELAXED);
 	self->seq = bell_arm(me, self->polled >= 2 ? COS_ARMED_POLL : COS_ARMED_FUTEX);
 	self->phase = ARMED;
 }
 
-static void disarm(void)
+/* The wait is over before the sleep: a shared bell is left by ringing it. */
+static void leave(void)
 {
-	if (__atomic_sub_fetch(&cos_shim.nr_armed, 1, __ATOMIC_SEQ_CST))
+	if (cos_shim.threaded) {
+		peers_ring_own();
 		return;
+	}
 	bell_disarm(cos_shim.me);
 	__atomic_fetch_and(armed_word(), ~cos_shim.bit, __ATOMIC_RELAXED);
 }
@@ -103,7 +110,8 @@ static void sleep_end(struct cos_thread *self, enum ended ended)
 	u64 now = now_ns();
 
 	account(self, now, &cos_shim.me->blocked_ns);
-	disarm();
+	if (!cos_shim.threaded)
+		leave();
 	set_state(COS_RANK_SPINNING);
 	cos_shim.me->cpu = current_cpu();
 	self->phase = SPINNING;
@@ -196,9 +204,9 @@ static void decide(struct cos_thread *self, u64 now)
 		yield(self, now);
 		return;
 	}
-	/* What an invisible pass may have sent: Open MPI's passes are all visible. */
-	if (!cos_shim.open_mpi)
-		peers_ring(&self->call);
+	if (cos_shim.threaded && !self->armed_before)
+		peers_ring_own();
+	self->armed_before = true;
 	arm(self);
 }
 
@@ -228,7 +236,8 @@ static void begin(struct cos_thread *self)
 	self->began_at_ns = self->accounted_at_ns = now_ns();
 	self->awaits = peers_awaited(&self->call);
 	self->timeout_ns = SHORTEST_SLEEP_NS;
-	self->rung_awake = self->timed_out = self->looked_in_proc = false;
+	self->rung_awake = self->timed_out = false;
+	self->looked_in_proc = self->armed_before = false;
 	cos_shim.me->cpu = current_cpu();
 	cos_shim.me->beat_at_ns = self->began_at_ns;
 	set_state(COS_RANK_SPINNING);
@@ -240,7 +249,7 @@ static void finish(struct cos_thread *self)
 {
 	if (self->phase > LOOKING) {
 		if (self->phase != SPINNING)
-			disarm();
+			leave();
 		if (self->timed_out)
 			cos_shim.me->nr_missed++;
 		account(self, now_ns(), &cos_shim.me->spin_ns);
@@ -263,9 +272,12 @@ void wait_pass(void)
 
 	self->polled = self->polled_now ? self->polled + 1 : 0;
 	self->polled_now = false;
-	if (self->nr_found > 1)
+	if (self->nr_found > 1) {
 		finish(self);
-	else if (self->phase == SPINNING)
+		if (cos_shim.threaded)
+			peers_ring_own();
+	}
+	if (self->phase == SPINNING)
 		woke_for_nothing(self);
 	switch (self->phase) {
 	case RUNNING:
@@ -281,12 +293,17 @@ void wait_pass(void)
 		spin_on(self);
 		break;
 	case ARMED:
+		/* MPICH's pass may have sent something and not said so. */
+		if (!cos_shim.open_mpi)
+			peers_ring(&self->call);
 		if (bell_load(&cos_shim.me->armed) == COS_ARMED_POLL)
 			self->phase = STRETCHED;
 		else
 			sleep_on_doorbell(self);
 		break;
 	case STRETCHED:			/* no poll came in this pass after all */
+		if (!cos_shim.open_mpi)
+			peers_ring(&self->call);
 		sleep_on_doorbell(self);
 		break;
 	}
@@ -327,4 +344,6 @@ void wait_end_call(int failed)
 		return;
 	peers_posted(&self->call);
 	peers_ring(&self->call);
+	if (cos_shim.threaded)
+		peers_ring_own();
 }
