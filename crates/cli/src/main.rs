@@ -6,6 +6,7 @@
 //! 2 usage or configuration, 3 this machine cannot. `run` passes on the code of
 //! its command instead.
 
+mod bench;
 mod doctor;
 mod fault;
 mod keeper;
@@ -32,18 +33,28 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(run::Args),
+    Bench(Box<bench::Args>),
     Policy(policy::Args),
     Doctor(doctor::Args),
     #[command(hide = true)]
     Keep(run::keep::Args),
+    /// Burn one CPU for a bench
+    #[command(hide = true)]
+    Hog(bench::HogArgs),
+    /// Become a program on given CPUs
+    #[command(hide = true)]
+    ExecPinned(bench::PinArgs),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(args) => run::main(args),
+        Command::Bench(args) => bench::main(&args),
         Command::Policy(args) => policy::main(&args),
         Command::Doctor(args) => doctor::main(&args),
         Command::Keep(args) => run::keep::main(&args),
+        Command::Hog(args) => bench::hog(&args),
+        Command::ExecPinned(args) => bench::exec_pinned(&args),
     };
     outcome.unwrap_or_else(|error| fault::report(&error))
 }

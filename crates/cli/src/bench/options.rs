@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What was asked, and what follows from it: a plan, and a machine that can run it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use regex::Regex;
+
+use super::arm::Arm;
+use super::cpus::{allowed, CpuList};
+use super::execute::{workload, Machine};
+use super::launch::{Launcher, Mpi, Placement, Transport};
+use super::plan::Plan;
+use super::record::Provenance;
+use super::sample::Role;
+use super::series::Series;
+use crate::fault::Fault;
+
+/// Measure a job under several arms, alone and beside competitors
+///
+/// Arms are compared in one interleaved run. `stock` is the job as it is; `yield` and `spin` set
+/// Open MPI's mpi_yield_when_idle; `batch` runs several programs one after another; any other word
+/// is a policy for `cosched run` (a preset, a file, or a shorthand such as spin_block:50us).
+///
+/// S = time / fair limit: 1.00 is what fairness allows. F = CPU time / fair share: above 1.05 it is
+/// theft. The fair limit is measured with a program that never waits, under the same conditions.
+#[derive(clap::Args, Debug)]
+#[command(
+    override_usage = "cosched bench [OPTIONS] -- CMD...\n       cosched bench [OPTIONS] --workload NAME [-- ARGS...]"
+)]
+pub struct Args {
+    /// Built-in workload: latency, barrier, sor, master_slave, calcula or local
+    #[arg(long, value_name = "NAME")]
+    workload: Option<String>,
+    /// Arms to compare
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "stock,auto",
+        value_name = "ARM,..."
+    )]
+    arms: Vec<Arm>,
+    /// Levels of competition: hogs per CPU
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "0,1,2,4",
+        value_name = "N,..."
+    )]
+    competitors: Vec<u32>,
+    /// Passes over all arms and levels
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=10_000), value_name = "N")]
+    repeats: u32,
+    /// One pass only
+    #[arg(long)]
+    quick: bool,
+    /// Ranks of the job [default: one per CPU]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096), value_name = "N")]
+    ranks: Option<u32>,
+    /// CPUs of job, hogs and sleepers, such as 0,2-3 [default: all allowed]
+    #[arg(long, value_name = "LIST")]
+    cpus: Option<CpuList>,
+    /// Whose mpirun launches the job [default: the first found]
+    #[arg(long, value_enum)]
+    mpi: Option<Mpi>,
+    /// What carries the messages [default: as the MPI likes]
+    #[arg(long, value_enum)]
+    transport: Option<Transport>,
+    /// Rank i on the i-th CPU [default where there are CPUs enough]
+    #[arg(long)]
+    pin: bool,
+    /// All ranks on all CPUs of --cpus
+    #[arg(long, conflicts_with = "pin")]
+    no_pin: bool,
+    /// Copies of the job that run together
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), value_name = "N")]
+    jobs: u32,
+    /// A shell command to run beside the job; may be given several times
+    #[arg(long, value_name = "CMD")]
+    beside: Vec<String>,
+    /// The arm that gives T alone [default: stock, or the best one where ranks share CPUs]
+    #[arg(long, value_name = "ARM")]
+    alone_arm: Option<Arm>,
+    /// The job's own time in its output: seconds in the first group, last match
+    #[arg(long, value_name = "REGEX")]
+    time_regex: Option<Regex>,
+    /// Limit of one run
+    #[arg(long, default_value = "120s", value_parser = humantime::parse_duration, value_name = "TIME")]
+    timeout: Duration,
+    /// How long calcula measures the fair share
+    #[arg(long, default_value = "3s", value_parser = humantime::parse_duration, value_name = "TIME")]
+    probe: Duration,
+    /// Foreign CPU time above which a run is repeated
+    #[arg(long, default_value = "6%", value_name = "SHARE")]
+    pub max_foreign: Percent,
+    /// Leave out the interactive sleepers
+    #[arg(long)]
+    no_sleeper: bool,
+    /// Seed of the order of runs
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+    /// Raw samples [default: bench-<time>.csv]
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Draw S and F over competitors
+    #[arg(long, value_name = "FILE.svg")]
+    pub plot: Option<PathBuf>,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// The job, or the arguments of the workload
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// A share of the whole, written as `6%`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Percent(pub f64);
+
+impl FromStr for Percent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text
+            .strip_suffix('%')
+            .and_then(|number| number.trim().parse::<f64>().ok());
+        let share = number.filter(|share| (0.0..=100.0).contains(share));
+        share
+            .map(|share| Self(share / 100.0))
+            .ok_or_else(|| format!("`{text}` is not a share such as 6%"))
+    }
+}
+
+impl Args {
+    /// The plan, and the machine to run it on.
+    pub fn prepare(&self) -> Result<(Plan, Machine)> {
+        let cpus = self.usable_cpus()?;
+        let given = Launcher::split(&self.command)?.filter(|_| self.workload.is_none());
+        let asked = given.as_ref().and_then(|(_, _, ranks)| *ranks);
+        let ranks = self
+            .ranks
+            .or(asked)
+            .unwrap_or(if self.mpi == Some(Mpi::None) {
+                1
+            } else {
+                cpus.0.len() as u32
+            });
+        let pin = self.pin || (!self.no_pin && ranks as usize <= cpus.0.len());
+        let placement = Placement {
+            ranks,
+            cpus: cpus.clone(),
+            pin,
+        };
+        let (launcher, job) = match given {
+            Some((launcher, job, _)) => (launcher, job),
+            None => (Launcher::find(self.mpi, &placement)?, self.job()?),
+        };
+        let plan = self.plan(ranks as usize > cpus.0.len())?;
+        let nr_programs = self.beside.len() + self.jobs as usize;
+        for arm in plan.arms.iter().chain(&plan.alone) {
+            arm.check(launcher.mpi, nr_programs)?;
+        }
+        Ok((plan, self.machine(launcher, job, ranks, cpus)?))
+    }
+
+    fn machine(
+        &self,
+        launcher: Launcher,
+        mut job: Vec<OsString>,
+        ranks: u32,
+        cpus: CpuList,
+    ) -> Result<Machine> {
+        let exe = std::env::current_exe().context("cannot find the own executable")?;
+        let find = |name: &str| {
+            let mpis = [launcher.mpi.name(), Mpi::Openmpi.name(), Mpi::Mpich.name()];
+            let mpis = if launcher.mpi == Mpi::None {
+                &mpis[1..]
+            } else {
+                &mpis[..1]
+            };
+            mpis.iter().find_map(|mpi| workload(&exe, mpi, name)).ok_or_else(|| {
+                let (mpi, bin) = (mpis[0], exe.display());
+                Fault::Machine(format!("workload {name} of {mpi} is not next to {bin}: build it with `cargo xtask build`"))
+            })
+        };
+        if let Some(name) = &self.workload {
+            job.insert(0, find(name)?.into());
+        }
+        let seconds = self.probe.as_secs_f64().to_string();
+        Ok(Machine {
+            probe: vec![find("calcula")?.into(), "--for-s".into(), seconds.into()],
+            environment: launcher.environment(self.transport),
+            launcher,
+            job,
+            ranks,
+            beside: self.beside.clone(),
+            copies: self.jobs,
+            cpus,
+            regex: self.time_regex.clone(),
+            timeout: self.timeout,
+            sleepers: !self.no_sleeper,
+            stop: Default::default(),
+            exe,
+            dir: tempfile::Builder::new()
+                .prefix("cosched-bench-")
+                .tempdir()?,
+        })
+    }
+
+    /// What follows the launcher, or the arguments of the workload.
+    fn job(&self) -> Result<Vec<OsString>> {
+        if self.workload.is_none() && self.command.is_empty() {
+            let line =
+                "nothing to measure: give --workload NAME, or a command behind --".to_owned();
+            return Err(Fault::Usage(line).into());
+        }
+        Ok(self.command.clone())
+    }
+
+    fn usable_cpus(&self) -> Result<CpuList> {
+        let allowed = allowed()?;
+        let Some(wanted) = &self.cpus else {
+            return Ok(allowed);
+        };
+        match wanted.0.iter().find(|cpu| !allowed.0.contains(cpu)) {
+            Some(cpu) => Err(Fault::Usage(format!(
+                "CPU {cpu} of --cpus may not be used here: allowed are {allowed}"
+            ))
+            .into()),
+            None => Ok(wanted.clone()),
+        }
+    }
+
+    fn plan(&self, oversubscribed: bool) -> Result<Plan> {
+        let mut plan = Plan {
+            arms: self.arms.clone(),
+            levels: self.competitors.clone(),
+            alone: vec![Arm::Stock],
+            copies: self.jobs,
+            nr_beside: self.beside.len(),
+            repeats: if self.quick { 1 } else { self.repeats },
+            seed: self.seed,
+        };
+        plan.levels.sort_unstable();
+        plan.levels.dedup();
+        match &self.alone_arm {
+            Some(Arm::Batch) => {
+                return Err(Fault::Usage(
+                    "--alone-arm batch: one job alone has no order".to_owned(),
+                )
+                .into())
+            }
+            Some(arm) => plan.alone = vec![arm.clone()],
+            None if oversubscribed => {
+                plan.alone = self
+                    .arms
+                    .iter()
+                    .filter(|&arm| *arm != Arm::Batch)
+                    .cloned()
+                    .collect()
+            }
+            None => {}
+        }
+        Ok(plan)
+    }
+
+    /// Where T comes from, in words.
+    pub fn time_source(&self, series: &Series) -> &'static str {
+        let mut jobs = series
+            .samples
+            .iter()
+            .flat_map(|sample| &sample.outcome.programs);
+        let own = jobs.any(|program| program.role == Role::Job && program.own_s.is_some());
+        match (own, &self.time_regex) {
+            (true, Some(_)) => {
+                "the job's own time, found by --time-regex (F and waste: whole run with its start)"
+            }
+            (true, None) => "the job's own elapsed_s, of its measured phase",
+            (false, _) => "wall clock of the whole command, its start included",
+        }
+    }
+
+    /// A title for the figure.
+    pub fn title(&self, machine: &Machine) -> String {
+        let name = machine.job[0].to_string_lossy().into_owned();
+        let name = name.rsplit('/').next().unwrap_or_default().to_owned();
+        format!(
+            "{name}, {} ranks on CPUs {}, {}",
+            machine.ranks, machine.cpus, machine.launcher.version
+        )
+    }
+
+    /// The columns that are the same in all rows of the record.
+    pub fn provenance(&self, plan: &Plan, machine: &Machine) -> Provenance {
+        let words = |words: &[OsString]| {
+            words
+                .iter()
+                .map(|w| w.to_string_lossy())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        let environment: Vec<String> = machine
+            .environment
+            .iter()
+            .map(|(k, v)| format!("{k}={v}"))
+            .collect();
+        Provenance::here(vec![
+            ("mpi", machine.launcher.version.clone()),
+            ("launcher", words(&machine.launcher.prefix)),
+            ("command", words(&machine.job)),
+            ("beside", machine.beside.join("; ")),
+            ("environment", environment.join(" ")),
+            ("ranks", machine.ranks.to_string()),
+            ("cpus", machine.cpus.to_string()),
+            ("copies", plan.copies.to_string()),
+            ("repeats", plan.repeats.to_string()),
+            ("seed", plan.seed.to_string()),
+            ("timeout_s", machine.timeout.as_secs_f64().to_string()),
+            ("sleepers", machine.sleepers.to_string()),
+            ("max_foreign", self.max_foreign.0.to_string()),
+            (
+                "time_regex",
+                self.time_regex
+                    .as_ref()
+                    .map(Regex::to_string)
+                    .unwrap_or_default(),
+            ),
+        ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn args(line: &str) -> Args {
+        Cli::parse_from(line.split_whitespace()).args
+    }
+
+    #[test]
+    fn shares_are_written_in_percent() {
+        assert_eq!("6%".parse(), Ok(Percent(0.06)));
+        assert!("6".parse::<Percent>().is_err() && "200%".parse::<Percent>().is_err());
+    }
+
+    #[test]
+    fn levels_are_sorted_and_unique() {
+        let plan = args("bench --competitors 2,0,2 --quick -- ./a")
+            .plan(false)
+            .unwrap();
+        assert_eq!((plan.levels, plan.repeats), (vec![0, 2], 1));
+    }
+
+    #[test]
+    fn with_more_ranks_than_cpus_any_arm_may_be_the_best_alone() {
+        let plan = args("bench --arms spin,auto,batch --jobs 2 -- ./a")
+            .plan(true)
+            .unwrap();
+        assert_eq!(plan.alone, [Arm::Spin, Arm::Policy("auto".into())]);
+        let plan = args("bench --arms spin --alone-arm yield -- ./a")
+            .plan(true)
+            .unwrap();
+        assert_eq!(plan.alone, [Arm::Yield]);
+    }
+
+    #[test]
+    fn nothing_to_measure_is_refused() {
+        assert!(args("bench").job().is_err());
+        assert!(args("bench --workload sor").job().unwrap().is_empty());
+    }
+}

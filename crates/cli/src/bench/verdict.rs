@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The verdict: one line per arm, level and program, in the measures of docs/design.md.
+//!
+//!   T      response time
+//!   S      T / fair limit; 1.00 is perfect coscheduling
+//!   F      CPU time used / CPU time that was the program's fair share; above 1.05 it is theft
+//!   waste  CPU time used / CPU time used alone on the free machine
+//!
+//! S divides by one fair limit, the median's, so its interval is that of T. A run that was ended
+//! at the time limit enters with that limit, and its line says so: its T and S are lower bounds.
+
+use serde::Serialize;
+
+use super::child::Exit;
+use super::fair::{demand, hog_rate, median, Fair, Level};
+use super::plan::{Cell, Plan, Work};
+use super::sample::{Program, Role};
+use super::series::{Sample, Series};
+use super::stats::{summarise, Estimate, Summary};
+
+/// What is known about one program in one cell.
+#[derive(Clone, Debug, Serialize)]
+pub struct Line {
+    /// The arm.
+    pub arm: String,
+    /// Hogs per CPU.
+    pub hogs: u32,
+    /// Which program of the cell.
+    pub program: String,
+    /// Runs that count.
+    pub nr_runs: usize,
+    /// ... of which too much foreign CPU time was seen.
+    pub nr_disturbed: usize,
+    /// ... of which were ended at the time limit.
+    pub nr_timed_out: usize,
+    /// Why the arm failed here, where it did.
+    pub failed: Option<String>,
+    /// T.
+    pub time_s: Option<Summary>,
+    /// S; for a program of `--beside`: T / T alone.
+    pub slowdown: Option<Summary>,
+    /// F.
+    pub fairness: Option<Summary>,
+    /// CPU time used / CPU time alone.
+    pub waste: Option<f64>,
+    /// T / T of `stock` in the same repeat at the same level, median.
+    pub against_stock: Option<Estimate>,
+    /// Switches by waiting, median.
+    pub voluntary: Option<f64>,
+    /// Switches by preemption, median.
+    pub involuntary: Option<f64>,
+    /// Work of a hog / its work beside `calcula`.
+    pub hog_work: Option<f64>,
+    /// 99th percentile of the interactive sleepers' lateness, median of the runs.
+    pub sleeper_p99_us: Option<f64>,
+    /// Sleeps of all ranks, median.
+    pub blocks: Option<f64>,
+    /// Missed doorbells per sleep.
+    pub missed_per_block: Option<f64>,
+    /// Wake-ups for nothing per useful one.
+    pub spurious_per_wake: Option<f64>,
+}
+
+/// All lines, in the order of levels and arms.
+pub fn judge(plan: &Plan, series: &Series, fair: Option<&Fair>) -> Vec<Line> {
+    let is_verdict =
+        |cell: &Cell| matches!(cell.work, Work::Arm(_)) && cell.together == plan.crowded();
+    let cells = plan.cells();
+    let mut lines = Vec::new();
+    for cell in cells.iter().filter(|cell| is_verdict(cell)) {
+        let samples: Vec<&Sample> = series.samples.iter().filter(|s| s.cell == *cell).collect();
+        let names = samples
+            .first()
+            .map_or(0, |sample| sample.outcome.programs.len());
+        lines.extend((0..names).map(|index| line(series, fair, &samples, index)));
+    }
+    lines
+}
+
+fn line(series: &Series, fair: Option<&Fair>, samples: &[&Sample], index: usize) -> Line {
+    let cell = &samples[0].cell;
+    let good: Vec<&Sample> = samples
+        .iter()
+        .copied()
+        .filter(|s| s.failure().is_none())
+        .collect();
+    let programs: Vec<&Program> = good.iter().map(|s| &s.outcome.programs[index]).collect();
+    let of = |value: &dyn Fn(&Program) -> f64| {
+        summarise(
+            &programs
+                .iter()
+                .map(|program| value(program))
+                .collect::<Vec<_>>(),
+        )
+    };
+    let middle = |value: &dyn Fn(&Program) -> f64| of(value).map(|summary| summary.median.value);
+    let norm = Norm::of(series, fair, cell, &samples[0].outcome.programs[index]);
+    let time_s = of(&Program::time_s);
+    let bells = |key: &dyn Fn(&Program) -> Option<u64>| -> Option<f64> {
+        let values = programs
+            .iter()
+            .map(|p| key(p).map(|n| n as f64))
+            .collect::<Option<Vec<_>>>()?;
+        Some(values.iter().sum::<f64>() / values.len().max(1) as f64)
+    };
+    let blocks = bells(&|p| Some(p.doorbells?.blocks));
+    let per = |n: Option<f64>, d: Option<f64>| Some(n? / d.filter(|&d| d > 0.0)?);
+    let sleepers: Vec<f64> = good
+        .iter()
+        .filter_map(|s| s.outcome.sleeper_p99_us)
+        .collect();
+    Line {
+        arm: arm_of(cell),
+        hogs: cell.hogs,
+        program: samples[0].outcome.programs[index].name.clone(),
+        nr_runs: good.len(),
+        nr_disturbed: good.iter().filter(|s| s.disturbed).count(),
+        nr_timed_out: programs.iter().filter(|p| p.exit == Exit::TimedOut).count(),
+        failed: samples.iter().find_map(|s| s.failure()).map(describe),
+        time_s,
+        slowdown: norm
+            .as_ref()
+            .and_then(|norm| of(&|p| p.time_s() / norm.limit_s)),
+        fairness: norm
+            .as_ref()
+            .and_then(|norm| of(&|p| p.cpu_s() / (norm.cpus * p.span_s()))),
+        waste: norm
+            .as_ref()
+            .and_then(|norm| middle(&|p| p.cpu_s() / norm.alone_cpu_s)),
+        against_stock: against_stock(series, &good, index),
+        voluntary: middle(&|p| p.usage.voluntary as f64),
+        involuntary: middle(&|p| p.usage.involuntary as f64),
+        hog_work: per(
+            hog_rate(series, cell),
+            fair.and_then(|f| f.at(cell)?.hog_rounds_per_s),
+        ),
+        sleeper_p99_us: summarise(&sleepers).map(|summary| summary.median.value),
+        missed_per_block: per(bells(&|p| Some(p.doorbells?.missed)), blocks),
+        spurious_per_wake: per(
+            bells(&|p| Some(p.doorbells?.spurious)),
+            bells(&|p| Some(p.doorbells?.wakes.saturating_sub(p.doorbells?.spurious))),
+        ),
+        blocks,
+    }
+}
+
+/// What a program is measured against.
+struct Norm {
+    limit_s: f64,
+    cpus: f64,
+    alone_cpu_s: f64,
+}
+
+impl Norm {
+    fn of(series: &Series, fair: Option<&Fair>, cell: &Cell, program: &Program) -> Option<Self> {
+        let fair = fair?;
+        let level: &Level = fair.at(cell)?;
+        if program.role == Role::Job {
+            return Some(Self {
+                limit_s: level.limit_s,
+                cpus: level.share * f64::from(fair.ranks),
+                alone_cpu_s: fair.alone_cpu_s,
+            });
+        }
+        let alone = series.samples.iter().find(|sample| {
+            matches!(sample.cell.work, Work::Beside(_))
+                && sample.outcome.programs[0].name == program.name
+        })?;
+        let Work::Beside(index) = alone.cell.work else {
+            return None;
+        };
+        Some(Self {
+            limit_s: median(series, &alone.cell, Role::Beside, Program::time_s)?,
+            cpus: level.share * demand(series, index)?,
+            alone_cpu_s: median(series, &alone.cell, Role::Beside, Program::cpu_s)?,
+        })
+    }
+}
+
+fn arm_of(cell: &Cell) -> String {
+    match &cell.work {
+        Work::Arm(arm) => arm.to_string(),
+        Work::Probe => "calcula".to_owned(),
+        Work::Beside(_) => "alone".to_owned(),
+    }
+}
+
+fn describe(program: &Program) -> String {
+    let how = match program.exit {
+        Exit::Code(code) => format!("exit code {code}"),
+        Exit::Signal(signal) => format!("signal {signal}"),
+        Exit::TimedOut => "time limit".to_owned(),
+    };
+    format!("{} ended with {how}: {}", program.name, program.complaint)
+}
+
+/// The ratios to `stock` of the same repeat, level and program.
+fn against_stock(series: &Series, samples: &[&Sample], index: usize) -> Option<Estimate> {
+    let stock = |sample: &Sample| {
+        let twin = series.samples.iter().find(|other| {
+            other.repeat == sample.repeat
+                && other.failure().is_none()
+                && arm_of(&other.cell) == "stock"
+                && (other.cell.hogs, other.cell.together)
+                    == (sample.cell.hogs, sample.cell.together)
+        })?;
+        Some(twin.outcome.programs[index].time_s())
+    };
+    let ratio = |sample: &&Sample| Some(sample.outcome.programs[index].time_s() / stock(sample)?);
+    let ratios: Vec<f64> = samples.iter().filter_map(ratio).collect();
+    Some(summarise(&ratios)?.median)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arm::Arm;
+    use super::super::sample::{Doorbells, Outcome};
+    use super::super::series;
+    use super::super::series::tests::{outcome, program, Mock};
+    use super::*;
+
+    fn plan() -> Plan {
+        Plan {
+            arms: vec![Arm::Stock, Arm::Policy("auto".into())],
+            levels: vec![0, 1],
+            alone: vec![Arm::Stock],
+            copies: 1,
+            nr_beside: 0,
+            repeats: 5,
+            seed: 0,
+        }
+    }
+
+    /// Stock takes 2 s alone and three times the fair limit beside a hog; auto 1.1 times that.
+    fn machine(cell: &Cell) -> Option<Outcome> {
+        let loaded = cell.hogs == 1;
+        Some(match &cell.work {
+            Work::Probe => Outcome {
+                programs: vec![program(
+                    Role::Probe,
+                    "probe",
+                    3.0,
+                    if loaded { 3.0 } else { 6.0 },
+                )],
+                ..outcome(0.0, 0.0, 100.0)
+            },
+            Work::Arm(Arm::Stock) if loaded => outcome(12.0, 12.0, 100.0),
+            Work::Arm(Arm::Policy(_)) if loaded => {
+                let mut outcome = outcome(4.4, 4.18, 105.0);
+                outcome.programs[0].doorbells = Some(Doorbells {
+                    blocks: 1000,
+                    missed: 1,
+                    spurious: 50,
+                    wakes: 550,
+                });
+                outcome
+            }
+            _ => outcome(2.0, 4.0, 0.0),
+        })
+    }
+
+    fn judged(plan: &Plan, machine: impl FnMut(&Cell) -> Option<Outcome>) -> Vec<Line> {
+        let series = series::run(plan, 1.0, &mut Mock(machine), &mut |_, _| Ok(())).unwrap();
+        let fair = Fair::measure(plan, &series, 2, 2).unwrap();
+        judge(plan, &series, Some(&fair))
+    }
+
+    fn close(got: Option<f64>, wanted: f64) -> bool {
+        got.is_some_and(|got| (got - wanted).abs() < 1e-9)
+    }
+
+    #[test]
+    fn s_f_and_waste_of_known_times() {
+        let lines = judged(&plan(), machine);
+        let auto = &lines[3];
+        assert_eq!((auto.arm.as_str(), auto.hogs, auto.nr_runs), ("auto", 1, 5));
+        assert!(close(auto.slowdown.map(|s| s.median.value), 1.1));
+        assert!(close(auto.fairness.map(|f| f.median.value), 0.95));
+        assert!(close(auto.waste, 1.045));
+        assert!(close(auto.hog_work, 1.05));
+        assert!(close(auto.against_stock.map(|e| e.value), 4.4 / 12.0));
+        let stock = &lines[2];
+        assert!(close(stock.slowdown.map(|s| s.median.value), 3.0));
+        assert!(close(stock.fairness.map(|f| f.median.value), 1.0));
+    }
+
+    #[test]
+    fn doorbells_are_rates() {
+        let lines = judged(&plan(), machine);
+        assert!(close(lines[3].missed_per_block, 0.001));
+        assert!(close(lines[3].spurious_per_wake, 0.1));
+        assert_eq!(lines[2].blocks, None);
+    }
+
+    #[test]
+    fn a_failed_arm_says_why_and_has_no_numbers() {
+        let lines = judged(&plan(), |cell| {
+            let mut outcome = machine(cell)?;
+            if cell.work == Work::Arm(Arm::Policy("auto".into())) {
+                outcome.programs[0].exit = Exit::Code(7);
+                outcome.programs[0].complaint = "no such file".to_owned();
+            }
+            Some(outcome)
+        });
+        assert_eq!(
+            lines[1].failed.as_deref(),
+            Some("job ended with exit code 7: no such file")
+        );
+        assert!(lines[1].time_s.is_none() && lines[0].failed.is_none());
+    }
+
+    #[test]
+    fn each_copy_is_compared_with_one_alone() {
+        let plan = Plan {
+            copies: 2,
+            levels: vec![0],
+            ..plan()
+        };
+        let lines = judged(&plan, |cell| {
+            let copies: &[&str] = if cell.together {
+                &["job", "job 2"]
+            } else {
+                &["job"]
+            };
+            let (role, time_s, cpu_s) = match cell.work {
+                Work::Probe => (Role::Probe, 3.0, if cell.together { 3.0 } else { 6.0 }),
+                _ => (Role::Job, if cell.together { 4.2 } else { 2.0 }, 4.0),
+            };
+            let programs = copies
+                .iter()
+                .map(|name| program(role, name, time_s, cpu_s))
+                .collect();
+            Some(Outcome {
+                programs,
+                ..outcome(0.0, 0.0, 0.0)
+            })
+        });
+        assert_eq!(lines.len(), 4);
+        assert_eq!(lines[1].program, "job 2");
+        assert!(close(lines[1].slowdown.map(|s| s.median.value), 1.05));
+    }
+}
