@@ -1,1 +1,55 @@
-//! What the tests across parts share.
+// SPDX-License-Identifier: Apache-2.0
+//! What the tests across parts share: where things are, and how a test says
+//! that this machine lacks what it needs.
+
+use std::{
+    env, fmt,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+/// The top of the source tree.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// @found, or nothing, and the test is over: it says `SKIPPED <test>: <reason>`
+/// (on stderr, past the harness's capture, so that it can be counted). Under
+/// CI=true nothing may be skipped: there it fails.
+pub fn need<T>(test: &str, found: Result<T, impl fmt::Display>) -> Option<T> {
+    match found {
+        Ok(found) => Some(found),
+        Err(reason) if env::var_os("CI").is_some_and(|ci| ci == "true") => {
+            panic!("{test} may not be skipped under CI=true: {reason}")
+        }
+        Err(reason) => {
+            writeln!(io::stderr(), "SKIPPED {test}: {reason}").expect("stderr is open");
+            None
+        }
+    }
+}
+
+/// @name as a program that answers to `--version`; it must be installed.
+pub fn tool(name: &str) -> Result<String, String> {
+    let status = Command::new(name)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    match status {
+        Ok(status) if status.success() => Ok(name.to_owned()),
+        Ok(status) => Err(format!("{name} --version fails: {status}")),
+        Err(error) => Err(format!("{name} is not installed: {error}")),
+    }
+}
+
+/// For tests of the kernel.
+pub fn superuser() -> Result<(), &'static str> {
+    if rustix::process::geteuid().is_root() {
+        Ok(())
+    } else {
+        Err("needs root")
+    }
+}
