@@ -11,7 +11,7 @@ use anyhow::Result;
 use std::{
     env,
     ffi::{OsStr, OsString},
-    os::unix::ffi::OsStrExt,
+    os::unix::{ffi::OsStrExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -78,6 +78,10 @@ pub fn find_shim() -> Result<PathBuf> {
 pub fn prepare(argv: &[OsString], kit: &Kit) -> Result<Command> {
     let (program, rest) = argv.split_first().expect("clap requires one");
     let mut command = Command::new(program);
+    // Any step between fork and exec makes std use execvp(), which gives a script
+    // without an interpreter line to /bin/sh as every launcher does; posix_spawn() does not.
+    // SAFETY: it does nothing.
+    unsafe { command.pre_exec(|| Ok(())) };
     if is_open_mpi(program) {
         command.args(PASSED.iter().flat_map(|name| ["-x", name]));
     }
