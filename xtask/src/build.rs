@@ -9,18 +9,16 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use crate::mpis;
 use crate::tree::{cargo, run, up_to_date, which, Missing, Tree};
 
 const C_FLAGS: [&str; 6] = ["-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-Werror"];
-
-/// The MPIs a Debian system may have beside each other, as compiler and name.
-const MPIS: [(&str, &str); 2] = [("mpicc.openmpi", "openmpi"), ("mpicc.mpich", "mpich")];
 
 /// Everything, into the release directory.
 pub fn all(tree: &Tree) -> Result<()> {
     run(cargo().args(["build", "--release", "--workspace", "--exclude=xtask"]))?;
     shim(tree)?;
-    let found: Vec<_> = MPIS.iter().filter(|(cc, _)| which(cc).is_some()).collect();
+    let found = mpis(tree);
     if found.is_empty() {
         return Err(Missing(
             "no MPI compiler (mpicc.openmpi, mpicc.mpich), so no workloads; \
@@ -30,8 +28,25 @@ pub fn all(tree: &Tree) -> Result<()> {
         .into());
     }
     found
-        .into_iter()
+        .iter()
         .try_for_each(|(cc, mpi)| workloads(tree, cc, mpi))
+}
+
+/// The MPIs found, as compiler and name: those that a Debian system may have
+/// beside each other, and `openmpi-SUITE` where `cargo xtask mpis` put them.
+fn mpis(tree: &Tree) -> Vec<(PathBuf, String)> {
+    let system = ["openmpi", "mpich"]
+        .into_iter()
+        .filter_map(|mpi| Some((which(&format!("mpicc.{mpi}"))?, mpi.to_owned())));
+    let suites = std::fs::read_dir(tree.target.join("mpis"))
+        .into_iter()
+        .flatten();
+    let newer = suites.flatten().flat_map(|suite| {
+        let name = suite.file_name().to_string_lossy().into_owned();
+        let compilers = mpis::compilers(&suite.path()).into_iter();
+        compilers.map(move |(cc, mpi)| (cc, format!("{mpi}-{name}")))
+    });
+    system.chain(newer).collect()
 }
 
 fn shim(tree: &Tree) -> Result<()> {
@@ -53,7 +68,7 @@ fn shim(tree: &Tree) -> Result<()> {
     compile(Command::new("cc").args(flags), &sources, &headers, &output)
 }
 
-fn workloads(tree: &Tree, mpicc: &str, mpi: &str) -> Result<()> {
+fn workloads(tree: &Tree, mpicc: &Path, mpi: &str) -> Result<()> {
     let dir = tree.release().join("workloads").join(mpi);
     std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
     let headers = tree.files("workloads", "h");

@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand};
 mod build;
 mod check;
 mod install;
+mod mpis;
 mod rooms;
 mod setup;
 mod test;
@@ -34,6 +35,12 @@ enum Step {
     Check,
     /// Check, build, and run every test; the last line counts
     Test,
+    /// Unpack newer MPIs from newer Debian suites into target/mpis (no root needed)
+    Mpis {
+        /// Which suites
+        #[arg(default_values = ["trixie", "sid"])]
+        suites: Vec<String>,
+    },
     /// Build, and copy to PREFIX/bin and PREFIX/lib/cosched
     Install {
         /// Where to
@@ -49,6 +56,7 @@ fn main() -> ExitCode {
         Step::Build => build::all(&tree),
         Step::Check => check::all(&tree),
         Step::Test => test::all(&tree),
+        Step::Mpis { suites } => mpis::all(&tree, &suites),
         Step::Install { prefix } => install::all(&tree, &prefix),
     });
     match done {
