@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::process::{
-    getpid, kill_process, kill_process_group, pidfd_open, set_child_subreaper, waitpid, Pid,
-    PidfdFlags, Signal, WaitOptions,
+    getpid, kill_process, kill_process_group, pidfd_open, set_child_subreaper, Pid, PidfdFlags,
+    Signal,
 };
 
 /// How often a sleeping bench looks whether it was interrupted.
@@ -230,8 +230,10 @@ pub fn adopt_orphans() -> Result<()> {
     set_child_subreaper(Some(getpid())).context("cannot become the heir of orphaned ranks")
 }
 
-/// Ends every child of this process that is not in `keep`, and what these leave behind.
-pub fn end_strays(keep: &[Pid]) {
+/// Ends every child of this process that is not in `keep`, and what these leave behind. Returns
+/// the CPU time that all of them used.
+pub fn end_strays(keep: &[Pid]) -> f64 {
+    let mut cpu_s = 0.0;
     loop {
         let strays: Vec<Pid> = parents()
             .into_iter()
@@ -239,11 +241,11 @@ pub fn end_strays(keep: &[Pid]) {
             .map(|(pid, _)| pid)
             .collect();
         if strays.is_empty() {
-            return;
+            return cpu_s;
         }
         for pid in strays {
             let _ = kill_process(pid, Signal::KILL);
-            let _ = waitpid(Some(pid), WaitOptions::empty());
+            cpu_s += reap(pid).map_or(0.0, |(_, usage)| usage.cpu_s());
         }
     }
 }

@@ -77,13 +77,13 @@ impl Executor for Machine {
         let wall_s = started.elapsed().as_secs_f64();
         let (after, busy_after_s, own_after_s) = (hogs.read(), busy_s(cpus)?, own_cpu_s());
         let sleeper_p99_us = sleepers.and_then(Sleepers::finish);
-        end_strays(&hogs.pids());
+        let strays_s = end_strays(&hogs.pids());
         let Some(programs) = programs else {
             return Ok(None);
         };
         let work = after.since(&before);
         let jobs_s: f64 = programs.iter().map(|program| program.usage.cpu_s()).sum();
-        let ours_s = jobs_s + work.cpu_s + own_after_s - own_before_s;
+        let ours_s = jobs_s + strays_s + work.cpu_s + own_after_s - own_before_s;
         Ok(Some(Outcome {
             programs,
             foreign: foreign_share(busy_after_s - busy_before_s, ours_s, wall_s, cpus.len()),

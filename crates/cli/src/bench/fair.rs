@@ -15,7 +15,7 @@
 use serde::Serialize;
 
 use super::plan::{Cell, Plan, Work};
-use super::sample::{Program, Role};
+use super::sample::{Outcome, Program, Role};
 use super::series::Series;
 use super::stats::summarise;
 
@@ -32,8 +32,8 @@ pub struct Level {
     pub derived: bool,
     /// T alone * share alone / share.
     pub limit_s: f64,
-    /// Work that a hog does beside `calcula`.
-    pub hog_rounds_per_s: Option<f64>,
+    /// Rounds of a hog in a second of CPU time beside `calcula`.
+    pub hog_rounds_per_cpu_s: Option<f64>,
 }
 
 /// What is fair at every level.
@@ -49,6 +49,8 @@ pub struct Fair {
     pub share_alone: f64,
     /// Ranks of one job.
     pub ranks: u32,
+    /// CPUs of the run.
+    pub nr_cpus: usize,
     /// The levels.
     pub levels: Vec<Level>,
 }
@@ -94,6 +96,7 @@ impl Fair {
             alone_cpu_s: median(series, &cell, Role::Job, Program::cpu_s)?,
             share_alone: probed(series, 0, false, ranks)?,
             ranks,
+            nr_cpus,
             levels: Vec::new(),
         };
         let hogs_of = |(hogs, together)| fair.level(plan, series, hogs, together, nr_cpus);
@@ -127,8 +130,25 @@ impl Fair {
             share,
             derived,
             limit_s: self.alone_s * self.share_alone / share,
-            hog_rounds_per_s: hog_rate(series, &probe(hogs, together)).filter(|_| !derived),
+            hog_rounds_per_cpu_s: hog_speed(series, &probe(hogs, together)).filter(|_| !derived),
         })
+    }
+
+    /// Work of the hogs in a run of `cell` / the work that they could fairly do: they may have all
+    /// CPU time but the fair shares of the jobs, and what these need to start and end.
+    pub fn hog_work(&self, cell: &Cell, outcome: &Outcome) -> Option<f64> {
+        let level = self.at(cell)?;
+        let jobs = outcome
+            .programs
+            .iter()
+            .filter(|program| program.role == Role::Job);
+        let fair_share_s = |job: &Program| {
+            let around_s = (job.usage.cpu_s() - job.cpu_s()).max(0.0);
+            job.span_s() * level.share * f64::from(self.ranks) + around_s
+        };
+        let jobs_s: f64 = jobs.map(fair_share_s).sum();
+        let fair_s = outcome.hogs.wall_s * self.nr_cpus as f64 - jobs_s;
+        Some(outcome.hogs.rounds / (level.hog_rounds_per_cpu_s? * fair_s))
     }
 
     /// The level of `cell`.
@@ -156,14 +176,14 @@ pub fn derived_share(nr_cpus: usize, hogs: u32, tasks: f64) -> f64 {
     (nr_cpus / (nr_cpus * f64::from(hogs) + tasks)).min(1.0)
 }
 
-/// The median work of a hog in the samples of `cell`.
-pub fn hog_rate(series: &Series, cell: &Cell) -> Option<f64> {
-    let of_cell = series.samples.iter().filter(|sample| sample.cell == *cell);
-    let rates: Vec<f64> = of_cell
-        .map(|sample| sample.outcome.hogs.rounds_per_s)
-        .collect();
-    let rate = summarise(&rates)?.median.value;
-    (rate > 0.0).then_some(rate)
+/// Rounds per second of CPU time of the hogs in the samples of `cell`.
+fn hog_speed(series: &Series, cell: &Cell) -> Option<f64> {
+    let works = || {
+        let of_cell = series.samples.iter().filter(|sample| sample.cell == *cell);
+        of_cell.map(|sample| sample.outcome.hogs)
+    };
+    let cpu_s: f64 = works().map(|work| work.cpu_s).sum();
+    (cpu_s > 0.0).then(|| works().map(|work| work.rounds).sum::<f64>() / cpu_s)
 }
 
 fn probe(hogs: u32, together: bool) -> Cell {
@@ -183,7 +203,7 @@ fn probed(series: &Series, hogs: u32, together: bool, ranks: u32) -> Option<f64>
 mod tests {
     use super::super::arm::Arm;
     use super::super::series::tests::{outcome, program, Mock};
-    use super::super::{sample, series};
+    use super::super::{hog, sample, series};
     use super::*;
 
     fn plan() -> Plan {
@@ -203,13 +223,18 @@ mod tests {
         match &cell.work {
             Work::Probe => sample::Outcome {
                 programs: vec![program(Role::Probe, "probe", 3.0, 3.0 * share * ranks)],
-                ..outcome(0.0, 0.0, 10.0)
+                hogs: hog::Work {
+                    rounds: 40.0,
+                    cpu_s: 4.0 * (1.0 - share),
+                    wall_s: 3.0,
+                },
+                ..outcome(0.0, 0.0)
             },
             Work::Beside(_) => sample::Outcome {
                 programs: vec![program(Role::Beside, "other", 2.0, 2.0)],
-                ..outcome(0.0, 0.0, 0.0)
+                ..outcome(0.0, 0.0)
             },
-            Work::Arm(_) => outcome(4.0 / share, 4.0 * ranks, 8.0),
+            Work::Arm(_) => outcome(4.0 / share, 4.0 * ranks),
         }
     }
 
@@ -225,7 +250,28 @@ mod tests {
         assert_eq!((fair.alone_s, fair.share_alone), (4.0, 1.0));
         assert!((fair.levels[1].share - 1.0 / 3.0).abs() < 1e-12);
         assert!((fair.levels[1].limit_s - 12.0).abs() < 1e-9);
-        assert_eq!(fair.levels[1].hog_rounds_per_s, Some(10.0));
+    }
+
+    #[test]
+    fn hogs_may_have_all_that_is_not_the_jobs_fair_share() {
+        let fair = measure(&plan());
+        // 40 rounds in 8/3 s of CPU time are 15 a second; two CPUs for 12 s are 24 s, of which the
+        // two ranks may have a third: 16 s or 240 rounds are left for the hogs.
+        let mut run = outcome(12.0, 8.0);
+        run.hogs = hog::Work {
+            rounds: 228.0,
+            cpu_s: 15.2,
+            wall_s: 12.0,
+        };
+        let work = Work::Arm(Arm::Stock);
+        let cell = |hogs| Cell {
+            work: work.clone(),
+            hogs,
+            together: false,
+        };
+        let share = fair.hog_work(&cell(2), &run).unwrap();
+        assert!((share - 0.95).abs() < 1e-9);
+        assert_eq!(fair.hog_work(&cell(0), &run), None);
     }
 
     #[test]
@@ -235,7 +281,7 @@ mod tests {
             ..plan()
         };
         let mut mock = Mock(|cell: &Cell| match &cell.work {
-            Work::Arm(Arm::Stock) => Some(outcome(9.0, 9.0, 0.0)),
+            Work::Arm(Arm::Stock) => Some(outcome(9.0, 9.0)),
             _ => Some(ideal(cell, 2.0)),
         });
         let series = series::run(&plan, 1.0, &mut mock, &mut |_, _| Ok(())).unwrap();

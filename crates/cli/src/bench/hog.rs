@@ -68,13 +68,15 @@ pub struct Reading {
     cpu_s: f64,
 }
 
-/// What the hogs did between two readings.
+/// What the hogs did between two readings, all together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
-    /// Rounds per second, mean of the hogs.
-    pub rounds_per_s: f64,
-    /// CPU time of all hogs.
+    /// Rounds of their loops.
+    pub rounds: f64,
+    /// CPU time.
     pub cpu_s: f64,
+    /// Time between the readings.
+    pub wall_s: f64,
 }
 
 impl Hogs {
@@ -154,17 +156,11 @@ impl Drop for Hogs {
 impl Reading {
     /// The work done since `before`.
     pub fn since(&self, before: &Self) -> Work {
-        let seconds = self.at.duration_since(before.at).as_secs_f64();
-        let rounds: u64 = self
-            .rounds
-            .iter()
-            .zip(&before.rounds)
-            .map(|(b, a)| b - a)
-            .sum();
-        let hogs = self.rounds.len().max(1) as f64;
+        let pairs = self.rounds.iter().zip(&before.rounds);
         Work {
-            rounds_per_s: rounds as f64 / hogs / seconds.max(f64::MIN_POSITIVE),
+            rounds: pairs.map(|(after, before)| after - before).sum::<u64>() as f64,
             cpu_s: self.cpu_s - before.cpu_s,
+            wall_s: self.at.duration_since(before.at).as_secs_f64(),
         }
     }
 }
@@ -218,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_is_the_mean_rate_between_readings() {
+    fn work_is_what_lies_between_readings() {
         let at = Instant::now();
         let before = Reading {
             at,
@@ -230,14 +226,12 @@ mod tests {
             rounds: vec![30, 80],
             cpu_s: 2.5,
         };
-        let work = after.since(&before);
-        assert_eq!(
-            work,
-            Work {
-                rounds_per_s: 20.0,
-                cpu_s: 1.5
-            }
-        );
+        let work = Work {
+            rounds: 80.0,
+            cpu_s: 1.5,
+            wall_s: 2.0,
+        };
+        assert_eq!(after.since(&before), work);
     }
 
     #[test]

@@ -124,7 +124,7 @@ fn row(sample: &Sample, program: &Program) -> Row {
         ("system_s", number(program.usage.system_s)),
         ("voluntary", program.usage.voluntary.to_string()),
         ("involuntary", program.usage.involuntary.to_string()),
-        ("hog_rounds_per_s", number(sample.outcome.hogs.rounds_per_s)),
+        ("hogs_rounds", format!("{:.0}", sample.outcome.hogs.rounds)),
         ("hogs_cpu_s", number(sample.outcome.hogs.cpu_s)),
         ("sleeper_p99_us", maybe(sample.outcome.sleeper_p99_us)),
         ("blocks", count(bells.map(|b| b.blocks))),
@@ -191,7 +191,7 @@ mod tests {
             attempt: 1,
             disturbed: true,
             kept: false,
-            outcome: outcome(1.5, 2.25, 7.0),
+            outcome: outcome(1.5, 2.25),
         }
     }
 

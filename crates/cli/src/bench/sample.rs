@@ -61,6 +61,16 @@ pub struct Program {
     pub doorbells: Option<Doorbells>,
 }
 
+/// The end of what a program said on stderr, in one line; launchers draw boxes around it.
+fn complaint(stderr: &str) -> String {
+    const MAX_LINES: usize = 4;
+    let lines = stderr.lines().map(str::trim);
+    let telling: Vec<&str> = lines
+        .filter(|line| line.chars().any(char::is_alphanumeric))
+        .collect();
+    telling[telling.len().saturating_sub(MAX_LINES)..].join(" ")
+}
+
 /// One run of one cell.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -105,7 +115,7 @@ impl Program {
             own_cpu_s: number("cpu_s").filter(|_| found.is_none() && elapsed_s.is_some()),
             usage: ended.usage,
             exit: ended.exit,
-            complaint: last(&ended.stderr).unwrap_or_default(),
+            complaint: complaint(&ended.stderr),
             doorbells: None,
         }
     }
@@ -164,7 +174,7 @@ mod tests {
                 ..Usage::default()
             },
             stdout: stdout.to_owned(),
-            stderr: "one\ntwo\n\n".to_owned(),
+            stderr: "-----\n1\n2\n3 \n4\n5\n-----\n\n".to_owned(),
         }
     }
 
@@ -175,7 +185,7 @@ mod tests {
             (program.time_s(), program.cpu_s(), program.span_s()),
             (6.0, 4.0, 5.0)
         );
-        assert_eq!(program.complaint, "two");
+        assert_eq!(program.complaint, "2 3 4 5");
     }
 
     #[test]

@@ -123,14 +123,11 @@ pub mod tests {
     use super::*;
 
     /// A run of one job as an executor would deliver it.
-    pub fn outcome(time_s: f64, cpu_s: f64, rounds_per_s: f64) -> Outcome {
+    pub fn outcome(time_s: f64, cpu_s: f64) -> Outcome {
         Outcome {
             programs: vec![program(Role::Job, "job", time_s, cpu_s)],
             foreign: 0.0,
-            hogs: hog::Work {
-                rounds_per_s,
-                cpu_s: 0.0,
-            },
+            hogs: hog::Work::default(),
             sleeper_p99_us: Some(50.0),
         }
     }
@@ -181,7 +178,7 @@ pub mod tests {
         let mut seen = Vec::new();
         let mut mock = Mock(|cell: &Cell| {
             seen.push(cell.clone());
-            Some(outcome(1.0, 1.0, 0.0))
+            Some(outcome(1.0, 1.0))
         });
         let series = run(&plan(), 0.06, &mut mock, &mut ignore).unwrap();
         let order: Vec<Cell> = plan().order().into_iter().map(|(_, cell)| cell).collect();
@@ -197,7 +194,7 @@ pub mod tests {
             let foreign = if calls <= 2 { 0.5 } else { 0.0 };
             Some(Outcome {
                 foreign,
-                ..outcome(1.0, 1.0, 0.0)
+                ..outcome(1.0, 1.0)
             })
         });
         let mut recorded = 0;
@@ -216,7 +213,7 @@ pub mod tests {
         let mut mock = Mock(|_: &Cell| {
             Some(Outcome {
                 foreign: 0.5,
-                ..outcome(1.0, 1.0, 0.0)
+                ..outcome(1.0, 1.0)
             })
         });
         let series = run(&plan(), 0.06, &mut mock, &mut ignore).unwrap();
@@ -230,7 +227,7 @@ pub mod tests {
     #[test]
     fn a_failed_cell_is_not_tried_again() {
         let mut mock = Mock(|cell: &Cell| {
-            let mut outcome = outcome(1.0, 1.0, 0.0);
+            let mut outcome = outcome(1.0, 1.0);
             if cell.work == Work::Arm(Arm::Policy("auto".into())) && cell.hogs == 1 {
                 outcome.programs[0].exit = Exit::Code(1);
             }
@@ -251,7 +248,7 @@ pub mod tests {
     #[test]
     fn without_probe_there_is_no_verdict() {
         let mut mock = Mock(|cell: &Cell| {
-            let mut outcome = outcome(1.0, 1.0, 0.0);
+            let mut outcome = outcome(1.0, 1.0);
             if cell.work == Work::Probe {
                 outcome.programs[0].exit = Exit::Signal(11);
             }
@@ -265,7 +262,7 @@ pub mod tests {
         let mut left = 3;
         let mut mock = Mock(|_: &Cell| {
             left -= 1;
-            (left >= 0).then(|| outcome(1.0, 1.0, 0.0))
+            (left >= 0).then(|| outcome(1.0, 1.0))
         });
         let series = run(&plan(), 0.06, &mut mock, &mut ignore).unwrap();
         assert!(series.interrupted && series.samples.len() == 3);

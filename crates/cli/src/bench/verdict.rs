@@ -11,10 +11,11 @@
 
 use serde::Serialize;
 
+use super::arm::Arm;
 use super::child::Exit;
-use super::fair::{demand, hog_rate, median, Fair, Level};
+use super::fair::{demand, median, Fair, Level};
 use super::plan::{Cell, Plan, Work};
-use super::sample::{Program, Role};
+use super::sample::{Doorbells, Outcome, Program, Role};
 use super::series::{Sample, Series};
 use super::stats::{summarise, Estimate, Summary};
 
@@ -49,7 +50,7 @@ pub struct Line {
     pub voluntary: Option<f64>,
     /// Switches by preemption, median.
     pub involuntary: Option<f64>,
-    /// Work of a hog / its work beside `calcula`.
+    /// Work of the hogs / the work that they could fairly do, median.
     pub hog_work: Option<f64>,
     /// 99th percentile of the interactive sleepers' lateness, median of the runs.
     pub sleeper_p99_us: Option<f64>,
@@ -77,70 +78,114 @@ pub fn judge(plan: &Plan, series: &Series, fair: Option<&Fair>) -> Vec<Line> {
     lines
 }
 
+/// The runs of one cell, seen from one of its programs.
+struct Group<'a> {
+    series: &'a Series,
+    fair: Option<&'a Fair>,
+    /// Those that did not fail.
+    runs: Vec<&'a Sample>,
+    index: usize,
+}
+
+impl<'a> Group<'a> {
+    fn programs(&self) -> impl Iterator<Item = &'a Program> + '_ {
+        let index = self.index;
+        self.runs
+            .iter()
+            .map(move |sample| &sample.outcome.programs[index])
+    }
+
+    fn summary(&self, value: impl Fn(&Program) -> f64) -> Option<Summary> {
+        summarise(&self.programs().map(value).collect::<Vec<_>>())
+    }
+
+    fn middle(&self, value: impl Fn(&Program) -> f64) -> Option<f64> {
+        Some(self.summary(value)?.median.value)
+    }
+
+    /// Over the runs that came to their own end; what a killed tree used is not known.
+    fn finished(&self, value: impl Fn(&Program) -> f64) -> Option<Summary> {
+        let ended = self
+            .programs()
+            .filter(|program| program.exit != Exit::TimedOut);
+        summarise(&ended.map(value).collect::<Vec<_>>())
+    }
+
+    /// Of a figure that the whole run has.
+    fn of_runs(&self, value: impl Fn(&Outcome) -> Option<f64>) -> Option<f64> {
+        let values = self.runs.iter().filter_map(|sample| value(&sample.outcome));
+        Some(summarise(&values.collect::<Vec<_>>())?.median.value)
+    }
+
+    fn doorbells(&self) -> Vec<Doorbells> {
+        self.programs()
+            .filter_map(|program| program.doorbells)
+            .collect()
+    }
+}
+
 fn line(series: &Series, fair: Option<&Fair>, samples: &[&Sample], index: usize) -> Line {
     let cell = &samples[0].cell;
-    let good: Vec<&Sample> = samples
-        .iter()
-        .copied()
-        .filter(|s| s.failure().is_none())
-        .collect();
-    let programs: Vec<&Program> = good.iter().map(|s| &s.outcome.programs[index]).collect();
-    let of = |value: &dyn Fn(&Program) -> f64| {
-        summarise(
-            &programs
-                .iter()
-                .map(|program| value(program))
-                .collect::<Vec<_>>(),
-        )
+    let first = &samples[0].outcome.programs[index];
+    let good = samples.iter().copied().filter(|s| s.failure().is_none());
+    let group = Group {
+        series,
+        fair,
+        runs: good.collect(),
+        index,
     };
-    let middle = |value: &dyn Fn(&Program) -> f64| of(value).map(|summary| summary.median.value);
-    let norm = Norm::of(series, fair, cell, &samples[0].outcome.programs[index]);
-    let time_s = of(&Program::time_s);
-    let bells = |key: &dyn Fn(&Program) -> Option<u64>| -> Option<f64> {
-        let values = programs
-            .iter()
-            .map(|p| key(p).map(|n| n as f64))
-            .collect::<Option<Vec<_>>>()?;
-        Some(values.iter().sum::<f64>() / values.len().max(1) as f64)
-    };
-    let blocks = bells(&|p| Some(p.doorbells?.blocks));
-    let per = |n: Option<f64>, d: Option<f64>| Some(n? / d.filter(|&d| d > 0.0)?);
-    let sleepers: Vec<f64> = good
-        .iter()
-        .filter_map(|s| s.outcome.sleeper_p99_us)
-        .collect();
+    let norm = Norm::of(series, fair, cell, first);
+    let norm = norm.as_ref();
+    // One after another nobody shares, so there is no share to compare with.
+    let shared = norm.filter(|_| cell.work != Work::Arm(Arm::Batch));
+    let bells = Rates::of(&group.doorbells());
     Line {
         arm: arm_of(cell),
         hogs: cell.hogs,
-        program: samples[0].outcome.programs[index].name.clone(),
-        nr_runs: good.len(),
-        nr_disturbed: good.iter().filter(|s| s.disturbed).count(),
-        nr_timed_out: programs.iter().filter(|p| p.exit == Exit::TimedOut).count(),
+        program: first.name.clone(),
+        nr_runs: group.runs.len(),
+        nr_disturbed: group.runs.iter().filter(|s| s.disturbed).count(),
+        nr_timed_out: group
+            .programs()
+            .filter(|p| p.exit == Exit::TimedOut)
+            .count(),
         failed: samples.iter().find_map(|s| s.failure()).map(describe),
-        time_s,
-        slowdown: norm
-            .as_ref()
-            .and_then(|norm| of(&|p| p.time_s() / norm.limit_s)),
-        fairness: norm
-            .as_ref()
-            .and_then(|norm| of(&|p| p.cpu_s() / (norm.cpus * p.span_s()))),
-        waste: norm
-            .as_ref()
-            .and_then(|norm| middle(&|p| p.cpu_s() / norm.alone_cpu_s)),
-        against_stock: against_stock(series, &good, index),
-        voluntary: middle(&|p| p.usage.voluntary as f64),
-        involuntary: middle(&|p| p.usage.involuntary as f64),
-        hog_work: per(
-            hog_rate(series, cell),
-            fair.and_then(|f| f.at(cell)?.hog_rounds_per_s),
-        ),
-        sleeper_p99_us: summarise(&sleepers).map(|summary| summary.median.value),
-        missed_per_block: per(bells(&|p| Some(p.doorbells?.missed)), blocks),
-        spurious_per_wake: per(
-            bells(&|p| Some(p.doorbells?.spurious)),
-            bells(&|p| Some(p.doorbells?.wakes.saturating_sub(p.doorbells?.spurious))),
-        ),
-        blocks,
+        time_s: group.summary(Program::time_s),
+        slowdown: norm.and_then(|norm| group.summary(|p| p.time_s() / norm.limit_s)),
+        fairness: shared.and_then(|norm| group.finished(|p| p.cpu_s() / (norm.cpus * p.span_s()))),
+        waste: norm.and_then(|norm| {
+            let waste = group.finished(|p| p.cpu_s() / norm.alone_cpu_s)?;
+            Some(waste.median.value)
+        }),
+        against_stock: group.against_stock(),
+        voluntary: group.middle(|p| p.usage.voluntary as f64),
+        involuntary: group.middle(|p| p.usage.involuntary as f64),
+        hog_work: shared.and_then(|_| group.of_runs(|run| group.fair?.hog_work(cell, run))),
+        sleeper_p99_us: group.of_runs(|run| run.sleeper_p99_us),
+        blocks: bells.blocks,
+        missed_per_block: bells.missed_per_block,
+        spurious_per_wake: bells.spurious_per_wake,
+    }
+}
+
+/// Doorbell counters of several runs as rates.
+#[derive(Default)]
+struct Rates {
+    blocks: Option<f64>,
+    missed_per_block: Option<f64>,
+    spurious_per_wake: Option<f64>,
+}
+
+impl Rates {
+    fn of(runs: &[Doorbells]) -> Self {
+        let sum = |key: fn(&Doorbells) -> u64| runs.iter().map(key).sum::<u64>() as f64;
+        let rate = |n: f64, d: f64| (d > 0.0).then(|| n / d);
+        let (blocks, spurious) = (sum(|b| b.blocks), sum(|b| b.spurious));
+        Self {
+            blocks: rate(blocks, runs.len() as f64),
+            missed_per_block: rate(sum(|b| b.missed), blocks),
+            spurious_per_wake: rate(spurious, sum(|b| b.wakes) - spurious),
+        }
     }
 }
 
@@ -194,29 +239,28 @@ fn describe(program: &Program) -> String {
     format!("{} ended with {how}: {}", program.name, program.complaint)
 }
 
-/// The ratios to `stock` of the same repeat, level and program.
-fn against_stock(series: &Series, samples: &[&Sample], index: usize) -> Option<Estimate> {
-    let stock = |sample: &Sample| {
-        let twin = series.samples.iter().find(|other| {
-            other.repeat == sample.repeat
-                && other.failure().is_none()
-                && arm_of(&other.cell) == "stock"
-                && (other.cell.hogs, other.cell.together)
-                    == (sample.cell.hogs, sample.cell.together)
-        })?;
-        Some(twin.outcome.programs[index].time_s())
-    };
-    let ratio = |sample: &&Sample| Some(sample.outcome.programs[index].time_s() / stock(sample)?);
-    let ratios: Vec<f64> = samples.iter().filter_map(ratio).collect();
-    Some(summarise(&ratios)?.median)
+impl Group<'_> {
+    /// The ratios to `stock` of the same repeat, level and program.
+    fn against_stock(&self) -> Option<Estimate> {
+        let ratio = |sample: &&Sample| {
+            let twin = self.series.samples.iter().find(|other| {
+                (other.repeat, other.cell.hogs) == (sample.repeat, sample.cell.hogs)
+                    && other.cell.together == sample.cell.together
+                    && other.cell.work == Work::Arm(Arm::Stock)
+                    && other.failure().is_none()
+            })?;
+            let time_s = |sample: &Sample| sample.outcome.programs[self.index].time_s();
+            Some(time_s(sample) / time_s(twin))
+        };
+        let ratios: Vec<f64> = self.runs.iter().filter_map(ratio).collect();
+        Some(summarise(&ratios)?.median)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::arm::Arm;
-    use super::super::sample::{Doorbells, Outcome};
-    use super::super::series;
     use super::super::series::tests::{outcome, program, Mock};
+    use super::super::{hog, series};
     use super::*;
 
     fn plan() -> Plan {
@@ -231,6 +275,15 @@ mod tests {
         }
     }
 
+    /// Hogs that make 10 rounds in a second of CPU time.
+    fn hogs(rounds: f64, wall_s: f64) -> hog::Work {
+        hog::Work {
+            rounds,
+            cpu_s: rounds / 10.0,
+            wall_s,
+        }
+    }
+
     /// Stock takes 2 s alone and three times the fair limit beside a hog; auto 1.1 times that.
     fn machine(cell: &Cell) -> Option<Outcome> {
         let loaded = cell.hogs == 1;
@@ -242,11 +295,13 @@ mod tests {
                     3.0,
                     if loaded { 3.0 } else { 6.0 },
                 )],
-                ..outcome(0.0, 0.0, 100.0)
+                hogs: hogs(30.0, 3.0),
+                ..outcome(0.0, 0.0)
             },
-            Work::Arm(Arm::Stock) if loaded => outcome(12.0, 12.0, 100.0),
+            Work::Arm(Arm::Stock) if loaded => outcome(12.0, 12.0),
             Work::Arm(Arm::Policy(_)) if loaded => {
-                let mut outcome = outcome(4.4, 4.18, 105.0);
+                let mut outcome = outcome(4.4, 4.18);
+                outcome.hogs = hogs(46.2, 4.4);
                 outcome.programs[0].doorbells = Some(Doorbells {
                     blocks: 1000,
                     missed: 1,
@@ -255,7 +310,7 @@ mod tests {
                 });
                 outcome
             }
-            _ => outcome(2.0, 4.0, 0.0),
+            _ => outcome(2.0, 4.0),
         })
     }
 
@@ -332,7 +387,7 @@ mod tests {
                 .collect();
             Some(Outcome {
                 programs,
-                ..outcome(0.0, 0.0, 0.0)
+                ..outcome(0.0, 0.0)
             })
         });
         assert_eq!(lines.len(), 4);
