@@ -28,6 +28,8 @@ const PASSED: [&str; 5] = [
 /// Open MPI's launcher after its links are followed. A name of several MPIs is asked.
 const OPEN_MPI: [&str; 2] = ["orterun", "prterun"];
 const AMBIGUOUS: [&str; 2] = ["mpirun", "mpiexec"];
+/// What the names of launchers that take variables for ranks begin with.
+const LAUNCHERS: [&str; 4] = ["mpirun", "mpiexec", "orterun", "prterun"];
 
 /// What a job is started with.
 pub struct Kit {
@@ -86,7 +88,7 @@ pub fn prepare(argv: &[OsString], kit: &Kit) -> Result<Command> {
         command.args(PASSED.iter().flat_map(|name| ["-x", name]));
     }
     command
-        .args(rest)
+        .args(behind_ours(program, rest, &kit.shim))
         .env("LD_PRELOAD", preload(&kit.shim, env::var_os("LD_PRELOAD")))
         .env("COSCHED_KEEPER", &kit.socket)
         .env("COSCHED_EXE", env::current_exe()?)
@@ -109,6 +111,38 @@ fn preload(shim: &Path, existing: Option<OsString>) -> OsString {
         }
     }
     all
+}
+
+/// A preload that the user gives to a launcher's ranks would replace ours: put it behind.
+fn behind_ours(program: &OsStr, rest: &[OsString], shim: &Path) -> Vec<OsString> {
+    let mut rest = rest.to_vec();
+    let name = Path::new(program)
+        .file_name()
+        .map(OsStr::as_bytes)
+        .unwrap_or_default();
+    if !LAUNCHERS
+        .iter()
+        .any(|launcher| name.starts_with(launcher.as_bytes()))
+    {
+        return rest;
+    }
+    for i in 1..rest.len() {
+        let pair = rest[i]
+            .as_bytes()
+            .strip_prefix(b"LD_PRELOAD=")
+            .filter(|_| rest[i - 1] == "-x");
+        let is_triple = i > 1
+            && rest[i - 1] == "LD_PRELOAD"
+            && (rest[i - 2] == "-genv" || rest[i - 2] == "-env");
+        if let Some(theirs) = pair {
+            let theirs = OsStr::from_bytes(theirs).to_owned();
+            rest[i] = OsString::from("LD_PRELOAD=");
+            rest[i].push(preload(shim, Some(theirs)));
+        } else if is_triple {
+            rest[i] = preload(shim, Some(rest[i].clone()));
+        }
+    }
+    rest
 }
 
 fn is_open_mpi(program: &OsStr) -> bool {
@@ -155,6 +189,25 @@ mod tests {
         ] {
             assert_eq!(preload(shim, existing.map(OsString::from)), expected);
         }
+    }
+
+    #[test]
+    fn a_preload_for_ranks_goes_behind_ours() {
+        let changed = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let rest = behind_ours(&words[0], &words[1..], Path::new("/l.so"));
+            rest.join(OsStr::new(" ")).into_string().unwrap()
+        };
+        assert_eq!(
+            changed("/bin/mpirun -x LD_PRELOAD=a.so -x B app"),
+            "-x LD_PRELOAD=/l.so:a.so -x B app"
+        );
+        assert_eq!(
+            changed("mpiexec -genv LD_PRELOAD a.so app"),
+            "-genv LD_PRELOAD /l.so:a.so app"
+        );
+        assert_eq!(changed("mpirun -x LD_PRELOAD app"), "-x LD_PRELOAD app");
+        assert_eq!(changed("tool -x LD_PRELOAD=a.so"), "-x LD_PRELOAD=a.so");
     }
 
     #[test]
