@@ -11,10 +11,6 @@ use thiserror::Error;
 /// An error with an exit code of its own.
 #[derive(Debug, Error)]
 pub enum Fault {
-    /// A comparison or a run under measurement failed.
-    #[allow(dead_code)]
-    #[error("{0}")]
-    Failed(String),
     /// Usage or configuration.
     #[error("{0}")]
     Usage(String),
@@ -32,7 +28,6 @@ pub enum Fault {
 impl Fault {
     fn code(&self) -> u8 {
         match self {
-            Fault::Failed(_) => 1,
             Fault::Usage(_) => 2,
             Fault::Machine(_) => 3,
             Fault::NotExecutable(_) => 126,

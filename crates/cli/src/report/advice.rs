@@ -141,8 +141,8 @@ fn spurious(facts: &Facts) -> Option<String> {
     let useful = facts.nr_wakes.saturating_sub(facts.nr_spurious);
     (facts.nr_spurious > useful && facts.nr_spurious > 100).then(|| {
         format!(
-            "{} of {} wake-ups found nothing: peers are not known exactly here (many communicators, \
-             ANY_SOURCE); a longer spin costs less, try --policy spin_block:200us",
+            "{} of {} wake-ups found nothing: ranks were rung for messages of others; \
+             a longer spin costs less here, try --policy spin_block:200us",
             facts.nr_spurious, facts.nr_wakes
         )
     })
