@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Thin on purpose: each line calls cargo, so that CI, make and a bare cargo do the same.
 PREFIX ?= /usr/local
-.PHONY: setup build check test install
+# What `make bench` is to measure, as `cosched bench --help` tells.
+ARGS ?= --workload barrier
+.PHONY: setup build check test demo bench install
 
 setup:
 	cargo xtask setup
@@ -11,5 +13,9 @@ check:
 	cargo xtask check
 test:
 	cargo xtask test
+demo:
+	cargo xtask demo
+bench: build
+	cargo run --quiet --release --package cosched-cli -- bench $(ARGS)
 install:
 	cargo xtask install --prefix $(PREFIX)

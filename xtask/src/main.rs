@@ -11,6 +11,8 @@ use clap::{Parser, Subcommand};
 
 mod build;
 mod check;
+mod demo;
+mod figure;
 mod install;
 mod mpis;
 mod rooms;
@@ -35,6 +37,8 @@ enum Step {
     Check,
     /// Check, build, and run every test; the last line counts
     Test,
+    /// Set up, build, and show LAMMPS beside other work (about five minutes)
+    Demo,
     /// Unpack newer MPIs from newer Debian suites into target/mpis (no root needed)
     Mpis {
         /// Which suites
@@ -56,6 +60,7 @@ fn main() -> ExitCode {
         Step::Build => build::all(&tree),
         Step::Check => check::all(&tree),
         Step::Test => test::all(&tree),
+        Step::Demo => demo::all(&tree),
         Step::Mpis { suites } => mpis::all(&tree, &suites),
         Step::Install { prefix } => install::all(&tree, &prefix),
     });
