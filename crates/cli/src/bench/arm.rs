@@ -13,6 +13,7 @@ use anyhow::Result;
 
 use super::launch::Mpi;
 use crate::fault::Fault;
+use crate::policy;
 
 /// One way of running the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +57,8 @@ impl std::fmt::Display for Arm {
 }
 
 impl Arm {
-    /// Refuses what `mpi` cannot do, and `batch` where there is only one program.
+    /// Refuses what `mpi` cannot do, a policy that `cosched run` would refuse, and `batch` where
+    /// there is only one program.
     pub fn check(&self, mpi: Mpi, nr_programs: usize) -> Result<()> {
         let line = match self {
             Self::Yield | Self::Spin if mpi != Mpi::Openmpi => format!(
@@ -66,6 +68,7 @@ impl Arm {
             Self::Batch if nr_programs < 2 => {
                 "arm `batch` runs programs one after another: give a second one by --beside or --jobs 2".to_owned()
             }
+            Self::Policy(word) => return policy::load(word).map(drop),
             _ => return Ok(()),
         };
         Err(Fault::Usage(line).into())
@@ -120,6 +123,7 @@ mod tests {
     fn what_cannot_be_is_refused() {
         assert!(Arm::Yield.check(Mpi::Openmpi, 1).is_ok());
         assert!(Arm::Yield.check(Mpi::Mpich, 1).is_err());
+        assert!(Arm::Policy("nosuch".into()).check(Mpi::Mpich, 1).is_err());
         assert!(Arm::Batch.check(Mpi::Mpich, 1).is_err());
         assert!(Arm::Batch.check(Mpi::Mpich, 2).is_ok());
     }

@@ -22,7 +22,7 @@ use super::cpus::{busy_s, foreign_share, CpuList};
 use super::hog::Hogs;
 use super::launch::Launcher;
 use super::plan::{Cell, Work};
-use super::sample::{Doorbells, Outcome, Program, Role};
+use super::sample::{Outcome, Program, Role};
 use super::series::Executor;
 use super::sleeper::Sleepers;
 
@@ -134,9 +134,9 @@ impl Machine {
             self.regex.as_ref(),
         );
         let report = std::fs::read_to_string(&entry.report).ok();
-        program.doorbells = report
-            .and_then(|text| serde_json::from_str(&text).ok())
-            .and_then(|report| Doorbells::from_report(&report));
+        if let Some(report) = report.and_then(|text| serde_json::from_str(&text).ok()) {
+            program.read_report(&report);
+        }
         // What an earlier run left must not be read again.
         let _ = std::fs::remove_file(&entry.report);
         program

@@ -8,12 +8,13 @@
 //!   fair limit = T alone * share alone / share
 //!
 //! T alone is the median time of one copy on the free machine under the best of the arms that may
-//! stand for it. Only where programs of `--beside` run along is the share derived, since none of
-//! them lasts as long as a probe would need: all tasks count alike, and a program of `--beside`
-//! counts as many tasks as CPUs that it kept busy alone.
+//! stand for it. Only where programs of `--beside` run along is the limit computed (`ideal`), from
+//! what each of them took alone.
 
 use serde::Serialize;
 
+use super::arm::Arm;
+use super::ideal::{ends_s, fair_cpu_s, share, Demand, Presence};
 use super::plan::{Cell, Plan, Work};
 use super::sample::{Outcome, Program, Role};
 use super::series::Series;
@@ -26,29 +27,42 @@ pub struct Level {
     pub hogs: u32,
     /// All copies of the job and all programs beside it.
     pub together: bool,
-    /// Share of a CPU that one rank may have.
+    /// Share of a CPU that one rank may have while all run.
     pub share: f64,
-    /// Computed from the number of tasks, not measured.
+    /// Computed from what each program took alone, not measured.
     pub derived: bool,
-    /// T alone * share alone / share.
+    /// Fair limit of the job.
     pub limit_s: f64,
+    /// Fair limits of the programs of `--beside`.
+    pub beside_limits_s: Vec<f64>,
     /// Rounds of a hog in a second of CPU time beside `calcula`.
     pub hog_rounds_per_cpu_s: Option<f64>,
+}
+
+/// A program alone on the free machine.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Alone {
+    /// The arm that was best there, or the command of `--beside`.
+    pub name: String,
+    /// Median time.
+    pub time_s: f64,
+    /// Median CPU time.
+    pub cpu_s: f64,
+    /// Tasks that want a CPU: ranks, or CPUs kept busy.
+    pub tasks: f64,
 }
 
 /// What is fair at every level.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fair {
-    /// The arm that was best alone on the free machine.
-    pub alone_arm: String,
-    /// Its median time.
-    pub alone_s: f64,
-    /// Its median CPU time.
-    pub alone_cpu_s: f64,
-    /// Share of a CPU that a rank has there.
+    /// The job.
+    pub job: Alone,
+    /// Share of a CPU that one of its ranks has alone.
     pub share_alone: f64,
-    /// Ranks of one job.
-    pub ranks: u32,
+    /// How many copies of it run together.
+    pub copies: usize,
+    /// The programs of `--beside`.
+    pub beside: Vec<Alone>,
     /// CPUs of the run.
     pub nr_cpus: usize,
     /// The levels.
@@ -56,7 +70,7 @@ pub struct Fair {
 }
 
 /// The median of `value` over the programs with `role` in the samples of `cell`.
-pub fn median(
+fn median(
     series: &Series,
     cell: &Cell,
     role: Role,
@@ -76,104 +90,150 @@ pub fn median(
 impl Fair {
     /// From the series; `None` where the job alone or a probe is missing.
     pub fn measure(plan: &Plan, series: &Series, ranks: u32, nr_cpus: usize) -> Option<Self> {
-        let (alone_arm, alone_s, cell) = plan
-            .alone
-            .iter()
-            .filter_map(|arm| {
-                let work = Work::Arm(arm.clone());
-                let cell = Cell {
-                    work,
-                    hogs: 0,
-                    together: false,
-                };
-                let time_s = median(series, &cell, Role::Job, Program::time_s)?;
-                Some((arm.to_string(), time_s, cell))
-            })
-            .min_by(|a, b| a.1.total_cmp(&b.1))?;
+        let beside = (0..plan.nr_beside).map(|index| beside_alone(series, index));
         let mut fair = Self {
-            alone_arm,
-            alone_s,
-            alone_cpu_s: median(series, &cell, Role::Job, Program::cpu_s)?,
+            job: job_alone(plan, series, ranks)?,
             share_alone: probed(series, 0, false, ranks)?,
-            ranks,
+            copies: plan.copies as usize,
+            beside: beside.collect::<Option<_>>()?,
             nr_cpus,
             levels: Vec::new(),
         };
-        let hogs_of = |(hogs, together)| fair.level(plan, series, hogs, together, nr_cpus);
         let alone = [(0, false)].into_iter().filter(|_| plan.crowded());
         let asked = plan.levels.iter().map(|&hogs| (hogs, plan.crowded()));
-        fair.levels = asked.chain(alone).map(hogs_of).collect::<Option<_>>()?;
+        let levels = asked.chain(alone).map(|(hogs, together)| {
+            if together && plan.nr_beside > 0 {
+                return Some(fair.computed(hogs));
+            }
+            let share = probed(series, hogs, together, ranks)?;
+            Some(fair.measured(series, hogs, together, share))
+        });
+        fair.levels = levels.collect::<Option<_>>()?;
         Some(fair)
     }
 
-    fn level(
-        &self,
-        plan: &Plan,
-        series: &Series,
-        hogs: u32,
-        together: bool,
-        nr_cpus: usize,
-    ) -> Option<Level> {
-        let derived = together && plan.nr_beside > 0;
-        let share = if derived {
-            let demands: f64 = (0..plan.nr_beside)
-                .map(|i| demand(series, i))
-                .sum::<Option<f64>>()?;
-            let tasks = f64::from(self.ranks * plan.copies) + demands;
-            derived_share(nr_cpus, hogs, tasks).min(self.share_alone)
-        } else {
-            probed(series, hogs, together, self.ranks)?
-        };
-        Some(Level {
+    fn measured(&self, series: &Series, hogs: u32, together: bool, share: f64) -> Level {
+        Level {
             hogs,
             together,
             share,
-            derived,
-            limit_s: self.alone_s * self.share_alone / share,
-            hog_rounds_per_cpu_s: hog_speed(series, &probe(hogs, together)).filter(|_| !derived),
-        })
+            derived: false,
+            limit_s: self.job.time_s * self.share_alone / share,
+            beside_limits_s: Vec::new(),
+            hog_rounds_per_cpu_s: hog_speed(series, &probe(hogs, together)),
+        }
+    }
+
+    fn computed(&self, hogs: u32) -> Level {
+        let demand = |alone: &Alone, share_alone| Demand {
+            tasks: alone.tasks,
+            alone_s: alone.time_s,
+            share_alone,
+        };
+        let jobs = std::iter::repeat_n(demand(&self.job, self.share_alone), self.copies);
+        let beside = self.beside.iter().map(|alone| demand(alone, 1.0));
+        let demands: Vec<Demand> = jobs.chain(beside).collect();
+        let ends_s = ends_s(self.nr_cpus, hogs, &demands);
+        let tasks = demands.iter().map(|demand| demand.tasks).sum();
+        Level {
+            hogs,
+            together: true,
+            share: share(self.nr_cpus, hogs, tasks).min(self.share_alone),
+            derived: true,
+            limit_s: ends_s[0],
+            beside_limits_s: ends_s[self.copies..].to_vec(),
+            hog_rounds_per_cpu_s: None,
+        }
+    }
+
+    /// What the program with this index in a cell took alone.
+    pub fn alone(&self, index: usize) -> Option<&Alone> {
+        match index.checked_sub(self.copies) {
+            None => Some(&self.job),
+            Some(beside) => self.beside.get(beside),
+        }
+    }
+
+    /// The fair limit of the program with this index in `cell`.
+    pub fn limit_s(&self, cell: &Cell, index: usize) -> Option<f64> {
+        let level = self.at(cell)?;
+        match index.checked_sub(self.copies) {
+            None => Some(level.limit_s),
+            Some(beside) => level.beside_limits_s.get(beside).copied(),
+        }
+    }
+
+    /// F of the program with this index in a run of `cell`.
+    pub fn fairness(&self, cell: &Cell, outcome: &Outcome, index: usize) -> Option<f64> {
+        let level = self.at(cell)?;
+        let program = &outcome.programs[index];
+        if !level.derived {
+            let (cpu_s, span_s) = program.fair_use();
+            return Some(cpu_s / (level.share * self.job.tasks * span_s));
+        }
+        let presence = |(index, program): (usize, &Program)| {
+            Some(Presence {
+                tasks: self.alone(index)?.tasks,
+                start_s: program.offset_s,
+                end_s: program.offset_s + program.wall_s,
+            })
+        };
+        let all: Option<Vec<_>> = outcome.programs.iter().enumerate().map(presence).collect();
+        Some(program.usage.cpu_s() / fair_cpu_s(self.nr_cpus, cell.hogs, &all?, index))
     }
 
     /// Work of the hogs in a run of `cell` / the work that they could fairly do: they may have all
     /// CPU time but the fair shares of the jobs, and what these need to start and end.
     pub fn hog_work(&self, cell: &Cell, outcome: &Outcome) -> Option<f64> {
         let level = self.at(cell)?;
-        let jobs = outcome
-            .programs
-            .iter()
-            .filter(|program| program.role == Role::Job);
         let fair_share_s = |job: &Program| {
-            let around_s = (job.usage.cpu_s() - job.cpu_s()).max(0.0);
-            job.span_s() * level.share * f64::from(self.ranks) + around_s
+            let (cpu_s, span_s) = job.fair_use();
+            span_s * level.share * self.job.tasks + (job.usage.cpu_s() - cpu_s).max(0.0)
         };
-        let jobs_s: f64 = jobs.map(fair_share_s).sum();
+        let jobs_s: f64 = outcome.programs.iter().map(fair_share_s).sum();
         let fair_s = outcome.hogs.wall_s * self.nr_cpus as f64 - jobs_s;
         Some(outcome.hogs.rounds / (level.hog_rounds_per_cpu_s? * fair_s))
     }
 
     /// The level of `cell`.
-    pub fn at(&self, cell: &Cell) -> Option<&Level> {
+    fn at(&self, cell: &Cell) -> Option<&Level> {
         let same = |level: &&Level| level.hogs == cell.hogs && level.together == cell.together;
         self.levels.iter().find(same)
     }
 }
 
-/// CPUs that the program of `--beside` keeps busy alone.
-pub fn demand(series: &Series, index: usize) -> Option<f64> {
+/// One copy of the job under the best of the arms that may stand for it.
+fn job_alone(plan: &Plan, series: &Series, ranks: u32) -> Option<Alone> {
+    let under = |arm: &Arm| {
+        let cell = Cell {
+            work: Work::Arm(arm.clone()),
+            hogs: 0,
+            together: false,
+        };
+        Some(Alone {
+            name: arm.to_string(),
+            time_s: median(series, &cell, Role::Job, Program::time_s)?,
+            cpu_s: median(series, &cell, Role::Job, Program::cpu_s)?,
+            tasks: f64::from(ranks),
+        })
+    };
+    let arms = plan.alone.iter().filter_map(under);
+    arms.min_by(|a, b| a.time_s.total_cmp(&b.time_s))
+}
+
+fn beside_alone(series: &Series, index: usize) -> Option<Alone> {
     let cell = Cell {
         work: Work::Beside(index),
         hogs: 0,
         together: false,
     };
-    median(series, &cell, Role::Beside, |program| {
-        program.cpu_s() / program.span_s()
+    let of_cell = series.samples.iter().find(|sample| sample.cell == cell)?;
+    Some(Alone {
+        name: of_cell.outcome.programs[0].name.clone(),
+        time_s: median(series, &cell, Role::Beside, Program::time_s)?,
+        cpu_s: median(series, &cell, Role::Beside, Program::cpu_s)?,
+        tasks: median(series, &cell, Role::Beside, |p| p.cpu_s() / p.span_s())?,
     })
-}
-
-/// Share of one task where `hogs` per CPU and `tasks` more compete for `nr_cpus` CPUs.
-pub fn derived_share(nr_cpus: usize, hogs: u32, tasks: f64) -> f64 {
-    let nr_cpus = nr_cpus as f64;
-    (nr_cpus / (nr_cpus * f64::from(hogs) + tasks)).min(1.0)
 }
 
 /// Rounds per second of CPU time of the hogs in the samples of `cell`.
@@ -201,7 +261,6 @@ fn probed(series: &Series, hogs: u32, together: bool, ranks: u32) -> Option<f64>
 
 #[cfg(test)]
 mod tests {
-    use super::super::arm::Arm;
     use super::super::series::tests::{outcome, program, Mock};
     use super::super::{hog, sample, series};
     use super::*;
@@ -247,7 +306,7 @@ mod tests {
     #[test]
     fn the_limit_follows_the_measured_share() {
         let fair = measure(&plan());
-        assert_eq!((fair.alone_s, fair.share_alone), (4.0, 1.0));
+        assert_eq!((fair.job.time_s, fair.share_alone), (4.0, 1.0));
         assert!((fair.levels[1].share - 1.0 / 3.0).abs() < 1e-12);
         assert!((fair.levels[1].limit_s - 12.0).abs() < 1e-9);
     }
@@ -286,7 +345,7 @@ mod tests {
         });
         let series = series::run(&plan, 1.0, &mut mock, &mut |_, _| Ok(())).unwrap();
         let fair = Fair::measure(&plan, &series, 2, 2).unwrap();
-        assert_eq!((fair.alone_arm.as_str(), fair.alone_s), ("auto", 4.0));
+        assert_eq!((fair.job.name.as_str(), fair.job.time_s), ("auto", 4.0));
     }
 
     #[test]
@@ -296,14 +355,11 @@ mod tests {
             ..plan()
         });
         let level = &fair.levels[1];
-        // Two CPUs, two hogs on each, two ranks and one task of the other program.
+        // Two CPUs with two hogs on each, two ranks and one task of the other program: 2/7 of a CPU
+        // each until that one ends after 7 s. Until then the job has done 2 s of its 4; alone
+        // beside the hogs it may have a third, so the rest takes it 6 s.
         assert!(level.derived && (level.share - 2.0 / 7.0).abs() < 1e-12);
-        assert!((level.limit_s - 14.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn nobody_gets_more_than_a_cpu() {
-        assert_eq!(derived_share(2, 0, 1.0), 1.0);
-        assert_eq!(derived_share(2, 1, 2.0), 0.5);
+        assert!((level.beside_limits_s[0] - 7.0).abs() < 1e-9);
+        assert!((level.limit_s - 13.0).abs() < 1e-9);
     }
 }

@@ -64,6 +64,16 @@ pub struct Launcher {
     pub prefix: Vec<OsString>,
 }
 
+/// A command that begins with a launcher, taken apart.
+pub struct Given {
+    /// The launcher with its options.
+    pub launcher: Launcher,
+    /// The program behind it.
+    pub job: Vec<OsString>,
+    /// The ranks that it asks for.
+    pub ranks: Option<u32>,
+}
+
 /// How the bench launches a program itself.
 #[derive(Clone, Debug)]
 pub struct Placement {
@@ -109,8 +119,8 @@ impl Launcher {
         })
     }
 
-    /// Where `command` begins with a launcher: that, the program behind it, and the ranks it asks for.
-    pub fn split(command: &[OsString]) -> Result<Option<(Self, Vec<OsString>, Option<u32>)>> {
+    /// Takes `command` apart where it begins with a launcher.
+    pub fn split(command: &[OsString]) -> Result<Option<Given>> {
         let name = command
             .first()
             .and_then(|first| Path::new(first).file_name());
@@ -140,7 +150,12 @@ impl Launcher {
             version,
             prefix: prefix.to_vec(),
         };
-        Ok(Some((launcher, target.to_vec(), ranks)))
+        let job = target.to_vec();
+        Ok(Some(Given {
+            launcher,
+            job,
+            ranks,
+        }))
     }
 
     /// What to set in the environment of a job.

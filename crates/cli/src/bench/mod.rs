@@ -8,7 +8,7 @@
 //!   series     goes through them, repeats what was disturbed
 //!   execute    runs one cell: child (processes), hog, sleeper, cpus, launch, arm
 //!   sample     what one run gave;  record: writes it to CSV
-//!   fair       the fair limit;  verdict: T, S, F, waste;  stats: medians and intervals
+//!   fair, ideal   the fair limit;  verdict: T, S, F, waste;  stats: medians and intervals
 //!   table, plot   show it
 //!
 //! Everything competes in the session of the bench. With autogroup the kernel shares a CPU between
@@ -20,6 +20,7 @@ mod cpus;
 mod execute;
 mod fair;
 mod hog;
+mod ideal;
 mod launch;
 mod options;
 mod plan;
@@ -110,6 +111,9 @@ fn show(
             "{}",
             serde_json::to_string_pretty(&all).context("cannot write JSON")?
         );
+        return Ok(());
+    }
+    if lines.is_empty() {
         return Ok(());
     }
     print!("{}", table::render(lines));

@@ -19,6 +19,38 @@ use super::sample::Role;
 use super::series::Series;
 use crate::fault::Fault;
 
+const NOTES: &str = "\
+Examples:
+  cosched bench --workload barrier --arms stock,yield,auto --plot barrier.svg
+  cosched bench --ranks 4 --competitors 0,1 --time-regex 'Loop time of ([0-9.]+)' -- lmp -in in.melt
+  cosched bench --jobs 2 --arms stock,auto,batch --competitors 0 --workload sor
+  cosched bench --beside 'make -j2' --competitors 0 -- mpirun -n 2 ./app
+
+Where times and CPU times come from:
+  T is the job's own time where it tells it: a last line of JSON with elapsed_s, or --time-regex;
+  else the wall clock of the whole command. F and waste divide CPU time and time of the same span:
+  the job's own cpu_s, else MPI_Init to MPI_Finalize (arms under cosched), else the whole command
+  with its start, which makes F look smaller. Programs of 3 s and more alone make that negligible.
+  A workload that calibrates its grain does so in each run; --spins N behind -- fixes it.
+
+Competition:
+  Hogs, sleepers and the launcher live in one session. Where autogroup is on, Linux first shares a
+  CPU between sessions; MPICH gives each rank a session of its own, so that a rank competes with all
+  hogs of a CPU together. The fair limit is measured under the same conditions and includes that.
+  Only beside programs of --beside it is computed, as if all tasks counted alike.
+
+Exit codes:
+  0 done; 1 an arm failed; 2 usage; 3 this machine cannot; 130 interrupted (the samples are kept).";
+
+const WORKLOADS: [&str; 6] = [
+    "latency",
+    "barrier",
+    "sor",
+    "master_slave",
+    "calcula",
+    "local",
+];
+
 /// Measure a job under several arms, alone and beside competitors
 ///
 /// Arms are compared in one interleaved run. `stock` is the job as it is; `yield` and `spin` set
@@ -29,11 +61,12 @@ use crate::fault::Fault;
 /// theft. The fair limit is measured with a program that never waits, under the same conditions.
 #[derive(clap::Args, Debug)]
 #[command(
-    override_usage = "cosched bench [OPTIONS] -- CMD...\n       cosched bench [OPTIONS] --workload NAME [-- ARGS...]"
+    override_usage = "cosched bench [OPTIONS] -- CMD...\n       cosched bench [OPTIONS] --workload NAME [-- ARGS...]",
+    after_long_help = NOTES
 )]
 pub struct Args {
-    /// Built-in workload: latency, barrier, sor, master_slave, calcula or local
-    #[arg(long, value_name = "NAME")]
+    /// Built-in workload
+    #[arg(long, value_name = "NAME", value_parser = WORKLOADS)]
     workload: Option<String>,
     /// Arms to compare
     #[arg(
@@ -139,7 +172,7 @@ impl Args {
     pub fn prepare(&self) -> Result<(Plan, Machine)> {
         let cpus = self.usable_cpus()?;
         let given = Launcher::split(&self.command)?.filter(|_| self.workload.is_none());
-        let asked = given.as_ref().and_then(|(_, _, ranks)| *ranks);
+        let asked = given.as_ref().and_then(|given| given.ranks);
         let ranks = self
             .ranks
             .or(asked)
@@ -155,7 +188,7 @@ impl Args {
             pin,
         };
         let (launcher, job) = match given {
-            Some((launcher, job, _)) => (launcher, job),
+            Some(given) => (given.launcher, given.job),
             None => (Launcher::find(self.mpi, &placement)?, self.job()?),
         };
         let plan = self.plan(ranks as usize > cpus.0.len())?;

@@ -4,7 +4,8 @@
 //! A program's time is its own where it tells it (a JSON line with `elapsed_s` at the end of its
 //! output, as the built-in workloads print, or what `--time-regex` finds), else the wall clock of
 //! its launcher. CPU time and the time that it spans always belong together: the program's own
-//! `cpu_s` with its own `elapsed_s`, else that of the whole tree with the whole wall clock.
+//! `cpu_s` with its own `elapsed_s`, else that of the whole tree with the whole wall clock. For F
+//! the report of `cosched run` is better than the latter: it spans MPI_Init to MPI_Finalize.
 
 use regex::Regex;
 use serde_json::Value;
@@ -59,6 +60,21 @@ pub struct Program {
     pub complaint: String,
     /// From the report, under a policy.
     pub doorbells: Option<Doorbells>,
+    /// CPU time of all ranks and mean time between MPI_Init and MPI_Finalize, from the report.
+    pub reported: Option<(f64, f64)>,
+}
+
+/// CPU time of all ranks, and the mean of their times, from MPI_Init to MPI_Finalize.
+fn phase(report: &Value) -> Option<(f64, f64)> {
+    let ranks = report
+        .get("ranks")?
+        .as_array()
+        .filter(|ranks| !ranks.is_empty())?;
+    let sum_s = |key: &str| -> Option<f64> {
+        let values = ranks.iter().map(|rank| rank.get(key)?.as_f64());
+        Some(values.sum::<Option<f64>>()? / 1e9)
+    };
+    Some((sum_s("cpu_ns")?, sum_s("wall_ns")? / ranks.len() as f64))
 }
 
 /// The end of what a program said on stderr, in one line; launchers draw boxes around it.
@@ -117,7 +133,14 @@ impl Program {
             exit: ended.exit,
             complaint: complaint(&ended.stderr),
             doorbells: None,
+            reported: None,
         }
+    }
+
+    /// Takes what a report of `cosched run --report=json` tells.
+    pub fn read_report(&mut self, report: &Value) {
+        self.doorbells = Doorbells::from_report(report);
+        self.reported = phase(report);
     }
 
     /// Response time: from the common start to the end of what counts.
@@ -133,6 +156,14 @@ impl Program {
     /// The time that [`Self::cpu_s`] spans.
     pub fn span_s(&self) -> f64 {
         self.own_cpu_s.and(self.own_s).unwrap_or(self.wall_s)
+    }
+
+    /// The CPU time to judge F by, and the time that it spans.
+    pub fn fair_use(&self) -> (f64, f64) {
+        let whole = (self.cpu_s(), self.span_s());
+        self.reported
+            .filter(|_| self.own_cpu_s.is_none())
+            .unwrap_or(whole)
     }
 
     /// Whether it failed, which is not the same as being too slow.
@@ -213,6 +244,18 @@ mod tests {
             (program.time_s(), program.cpu_s(), program.span_s()),
             (2.5, 4.0, 5.0)
         );
+    }
+
+    #[test]
+    fn the_report_narrows_f_to_the_time_between_init_and_finalize() {
+        let mut program = Program::read(Role::Job, "job", 0.0, &ended("hello"), None);
+        let rank =
+            |cpu_ns: u64| serde_json::json!({"cpu_ns": cpu_ns, "wall_ns": 3_000_000_000_u64});
+        program
+            .read_report(&serde_json::json!({"ranks": [rank(1_500_000_000), rank(1_000_000_000)]}));
+        assert_eq!(program.fair_use(), (2.5, 3.0));
+        program.read_report(&serde_json::json!({"ranks": [{"cpu_ns": 5, "wall_ns": null}]}));
+        assert_eq!(program.fair_use(), (4.0, 5.0));
     }
 
     #[test]

@@ -145,6 +145,7 @@ pub mod tests {
             exit: Exit::Code(0),
             complaint: String::new(),
             doorbells: None,
+            reported: None,
         }
     }
 

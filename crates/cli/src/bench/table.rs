@@ -156,11 +156,11 @@ pub fn legend(lines: &[Line], fair: Option<&Fair>, time_source: &str, nr_repeate
         Some(fair) => {
             text.push_str(&format!(
                 "T alone {:.3} s (arm {}), CPU {:.3} s, a rank's share of a CPU alone {:.3}.\n",
-                fair.alone_s, fair.alone_arm, fair.alone_cpu_s, fair.share_alone
+                fair.job.time_s, fair.job.name, fair.job.cpu_s, fair.share_alone
             ));
             for level in &fair.levels {
                 let how = if level.derived {
-                    "derived from the number of tasks"
+                    "computed from the programs alone"
                 } else {
                     "measured by calcula"
                 };

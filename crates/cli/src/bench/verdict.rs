@@ -13,9 +13,9 @@ use serde::Serialize;
 
 use super::arm::Arm;
 use super::child::Exit;
-use super::fair::{demand, median, Fair, Level};
+use super::fair::Fair;
 use super::plan::{Cell, Plan, Work};
-use super::sample::{Doorbells, Outcome, Program, Role};
+use super::sample::{Doorbells, Outcome, Program};
 use super::series::{Sample, Series};
 use super::stats::{summarise, Estimate, Summary};
 
@@ -38,7 +38,7 @@ pub struct Line {
     pub failed: Option<String>,
     /// T.
     pub time_s: Option<Summary>,
-    /// S; for a program of `--beside`: T / T alone.
+    /// S.
     pub slowdown: Option<Summary>,
     /// F.
     pub fairness: Option<Summary>,
@@ -81,7 +81,6 @@ pub fn judge(plan: &Plan, series: &Series, fair: Option<&Fair>) -> Vec<Line> {
 /// The runs of one cell, seen from one of its programs.
 struct Group<'a> {
     series: &'a Series,
-    fair: Option<&'a Fair>,
     /// Those that did not fail.
     runs: Vec<&'a Sample>,
     index: usize,
@@ -104,11 +103,12 @@ impl<'a> Group<'a> {
     }
 
     /// Over the runs that came to their own end; what a killed tree used is not known.
-    fn finished(&self, value: impl Fn(&Program) -> f64) -> Option<Summary> {
+    fn of_ended(&self, value: impl Fn(&Outcome) -> Option<f64>) -> Option<Summary> {
         let ended = self
-            .programs()
-            .filter(|program| program.exit != Exit::TimedOut);
-        summarise(&ended.map(value).collect::<Vec<_>>())
+            .runs
+            .iter()
+            .filter(|s| s.outcome.programs[self.index].exit != Exit::TimedOut);
+        summarise(&ended.filter_map(|s| value(&s.outcome)).collect::<Vec<_>>())
     }
 
     /// Of a figure that the whole run has.
@@ -130,14 +130,13 @@ fn line(series: &Series, fair: Option<&Fair>, samples: &[&Sample], index: usize)
     let good = samples.iter().copied().filter(|s| s.failure().is_none());
     let group = Group {
         series,
-        fair,
         runs: good.collect(),
         index,
     };
-    let norm = Norm::of(series, fair, cell, first);
-    let norm = norm.as_ref();
+    let limit_s = fair.and_then(|fair| fair.limit_s(cell, index));
+    let alone_cpu_s = fair.and_then(|fair| Some(fair.alone(index)?.cpu_s));
     // One after another nobody shares, so there is no share to compare with.
-    let shared = norm.filter(|_| cell.work != Work::Arm(Arm::Batch));
+    let shared = fair.filter(|_| cell.work != Work::Arm(Arm::Batch));
     let bells = Rates::of(&group.doorbells());
     Line {
         arm: arm_of(cell),
@@ -151,16 +150,16 @@ fn line(series: &Series, fair: Option<&Fair>, samples: &[&Sample], index: usize)
             .count(),
         failed: samples.iter().find_map(|s| s.failure()).map(describe),
         time_s: group.summary(Program::time_s),
-        slowdown: norm.and_then(|norm| group.summary(|p| p.time_s() / norm.limit_s)),
-        fairness: shared.and_then(|norm| group.finished(|p| p.cpu_s() / (norm.cpus * p.span_s()))),
-        waste: norm.and_then(|norm| {
-            let waste = group.finished(|p| p.cpu_s() / norm.alone_cpu_s)?;
-            Some(waste.median.value)
+        slowdown: limit_s.and_then(|limit_s| group.summary(|p| p.time_s() / limit_s)),
+        fairness: shared.and_then(|fair| group.of_ended(|run| fair.fairness(cell, run, index))),
+        waste: alone_cpu_s.and_then(|alone_cpu_s| {
+            let waste = |run: &Outcome| Some(run.programs[index].cpu_s() / alone_cpu_s);
+            Some(group.of_ended(waste)?.median.value)
         }),
         against_stock: group.against_stock(),
         voluntary: group.middle(|p| p.usage.voluntary as f64),
         involuntary: group.middle(|p| p.usage.involuntary as f64),
-        hog_work: shared.and_then(|_| group.of_runs(|run| group.fair?.hog_work(cell, run))),
+        hog_work: shared.and_then(|fair| group.of_runs(|run| fair.hog_work(cell, run))),
         sleeper_p99_us: group.of_runs(|run| run.sleeper_p99_us),
         blocks: bells.blocks,
         missed_per_block: bells.missed_per_block,
@@ -186,39 +185,6 @@ impl Rates {
             missed_per_block: rate(sum(|b| b.missed), blocks),
             spurious_per_wake: rate(spurious, sum(|b| b.wakes) - spurious),
         }
-    }
-}
-
-/// What a program is measured against.
-struct Norm {
-    limit_s: f64,
-    cpus: f64,
-    alone_cpu_s: f64,
-}
-
-impl Norm {
-    fn of(series: &Series, fair: Option<&Fair>, cell: &Cell, program: &Program) -> Option<Self> {
-        let fair = fair?;
-        let level: &Level = fair.at(cell)?;
-        if program.role == Role::Job {
-            return Some(Self {
-                limit_s: level.limit_s,
-                cpus: level.share * f64::from(fair.ranks),
-                alone_cpu_s: fair.alone_cpu_s,
-            });
-        }
-        let alone = series.samples.iter().find(|sample| {
-            matches!(sample.cell.work, Work::Beside(_))
-                && sample.outcome.programs[0].name == program.name
-        })?;
-        let Work::Beside(index) = alone.cell.work else {
-            return None;
-        };
-        Some(Self {
-            limit_s: median(series, &alone.cell, Role::Beside, Program::time_s)?,
-            cpus: level.share * demand(series, index)?,
-            alone_cpu_s: median(series, &alone.cell, Role::Beside, Program::cpu_s)?,
-        })
     }
 }
 
@@ -259,6 +225,7 @@ impl Group<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sample::Role;
     use super::super::series::tests::{outcome, program, Mock};
     use super::super::{hog, series};
     use super::*;
