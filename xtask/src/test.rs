@@ -125,14 +125,7 @@ pub fn all(tree: &Tree) -> Result<()> {
 fn run_suites(tally: &mut Tally) -> Result<()> {
     let (reader, writer) = std::io::pipe().context("cannot make a pipe")?;
     let mut cargo = cargo();
-    cargo.args([
-        "test",
-        "--workspace",
-        "--release",
-        "--no-fail-fast",
-        "--",
-        "--show-output",
-    ]);
+    cargo.args(["test", "--workspace", "--release", "--no-fail-fast"]);
     cargo.env("CARGO_TERM_COLOR", "never").stdin(Stdio::null());
     cargo
         .stdout(writer.try_clone().context("cannot copy a pipe")?)
