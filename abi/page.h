@@ -72,7 +72,8 @@ struct cos_slot {
 	u64 job;			/* key of the MPI job on this node; 0 = free slot */
 	u32 world_rank;
 	u32 pid, tid;
-	u32 spare[3];
+	u32 boost;			/* futex word of the thread that boosts it (boost.c) */
+	u32 spare[2];
 
 	/* line 1: written by its rank */
 	_Alignas(64) u32 state;		/* enum cos_rank_state */
@@ -84,7 +85,7 @@ struct cos_slot {
 	u32 hook;			/* enum cos_hook, those that fired */
 	u32 slice_us;			/* read back; 0 = the scheduler's own */
 	u32 nr_gave;			/* test loops that gave way */
-	u32 spare1;
+	u32 nr_boosts;			/* asked for its awaited peers */
 
 	/* line 2: written by its rank */
 	_Alignas(64) u64 spin_ns;	/* waiting and on the CPU or wanting it */

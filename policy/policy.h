@@ -148,7 +148,7 @@ struct cos_out {
 	u64 slice_ns;				/* 0 = the local scheduler's own */
 	s64 key;
 	u32 watch;				/* enum cos_field: ask again when one changes */
-	u32 pad;
+	u32 boost_peer;				/* BLOCK: ask for a boost of the awaited peer too, and again at until_ns */
 };
 
 _Static_assert(sizeof(struct cos_params) == 424, "params are an ABI");

@@ -51,10 +51,18 @@ COS_FN u64 sat_sub(u64 a, u64 b)
 	return a > b ? a - b : 0;
 }
 
-/* a * b, or the largest u64 where that would overflow. */
+/*
+ * a * b, or the largest u64 where that would overflow. In halves: a check like
+ * a > MAX / b is compiled to a 128-bit product, which BPF has not.
+ */
 COS_FN u64 sat_mul(u64 a, u64 b)
 {
-	return a > div_or(~0ULL, b, ~0ULL) ? ~0ULL : a * b;
+	u64 small = min_u64(a, b), large = max_u64(a, b);
+	u64 high = (large >> 32) * small;
+
+	if ((small >> 32) || (high >> 32))
+		return ~0ULL;
+	return sat_add(high << 32, (large & 0xffffffffULL) * small);
 }
 
 /* a * q / 256 without overflow: @q_q8 is a factor in fixed point, 256 = 1.0. */

@@ -16,10 +16,19 @@
  *                would get ours
  *
  * The spin limit of implicit coscheduling is "the round trip plus two context
- * switches" of an idle machine, a constant. Adaptive learns it: spinning pays
- * as long as it costs less than sleeping and being woken, and the cost of being
- * woken is what this rank measured itself (doorbell to running), which grows by
- * itself where competitors delay the wake-up.
+ * switches" of an idle machine, a constant. Adaptive asks who would get the CPU:
+ *
+ *   nobody       spinning costs nobody anything: up to the longest limit
+ *   our own job  alone on the machine: yield, which costs one switch and no
+ *                wake-up; a rank that still waits after a while blocks, so that
+ *                it is not switched to in vain
+ *   outsiders    a yield would cost one of their slices. Spinning pays as long
+ *                as it costs less than sleeping and being woken; the cost of
+ *                being woken is what this rank measured itself (doorbell to
+ *                running) and grows where competitors delay it. A peer that is off its
+ *                CPU cannot send: then block at once, and ask for its boost
+ *                as long as we sleep (S1's boost on arrival, seen from the waiter:
+ *                who is waited for has something to do)
  *
  * It does not see messages, and does not decide who runs instead.
  */
@@ -33,8 +42,13 @@ enum cos_adaptive_arg {
 	COS_ADAPTIVE_FACTOR_Q8,		/* spin limit / wake-up cost; 512 = twice */
 	COS_ADAPTIVE_MIN_NS,		/* limit before and below what was learned */
 	COS_ADAPTIVE_MAX_NS,
-	COS_ADAPTIVE_SHARED_NS,		/* limit where the CPU would go to our own job */
+	COS_ADAPTIVE_SHARED_NS,		/* limit where a rank of our own job wants the CPU */
+	COS_ADAPTIVE_YIELD_NS,		/* yield to it so long before blocking */
+	COS_ADAPTIVE_BOOST_NS,		/* first interval of asking for the peer's boost; 0 = never */
 };
+
+/* More than a tenth of a competitor counts as one. */
+#define COS_OUTSIDER_Q8 26
 
 /* Words of cos_task used by this question. */
 enum cos_wait_word {
@@ -61,8 +75,24 @@ COS_FN void cos_wait_limited(const struct cos_obs *obs, u64 limit_ns, u32 act,
 		cos_verdict(out, act, COS_WHY_PRESET, COS_NEVER_NS);
 }
 
-COS_FN void cos_wait_adaptive(const u64 *arg, const struct cos_obs *obs,
-			      const struct cos_task *task, struct cos_out *out)
+/* Nobody but our own job wants this CPU. */
+COS_FN void cos_wait_among_us(const u64 *arg, const struct cos_obs *obs,
+			      struct cos_out *out)
+{
+	u32 shared = (obs->known & COS_F_NR_SAME_JOB_HERE) ? obs->nr_same_job_here : 0;
+
+	if (!shared) {
+		cos_wait_limited(obs, arg[COS_ADAPTIVE_MAX_NS], COS_ACT_BLOCK, out);
+		out->reason = COS_WHY_LIMIT;
+		return;
+	}
+	cos_verdict(out, COS_ACT_YIELD, COS_WHY_SAME_JOB, COS_NEVER_NS);
+	if (obs->waited_ns >= arg[COS_ADAPTIVE_YIELD_NS])
+		out->act = COS_ACT_BLOCK;
+}
+
+COS_FN void cos_wait_among_outsiders(const u64 *arg, const struct cos_obs *obs,
+				     const struct cos_task *task, struct cos_out *out)
 {
 	u64 limit_ns = scale_q8(task->w[COS_W_WAKE_COST_NS],
 				arg[COS_ADAPTIVE_FACTOR_Q8]);
@@ -79,7 +109,22 @@ COS_FN void cos_wait_adaptive(const u64 *arg, const struct cos_obs *obs,
 		why = COS_WHY_PEER_OFF;
 	}
 	cos_wait_limited(obs, limit_ns, COS_ACT_BLOCK, out);
-	out->reason = out->act == COS_ACT_SPIN ? COS_WHY_PAYS : why;
+	out->reason = why;
+	if (out->act == COS_ACT_BLOCK && arg[COS_ADAPTIVE_BOOST_NS]) {
+		out->boost_peer = 1;
+		out->until_ns = sat_add(obs->now_ns, arg[COS_ADAPTIVE_BOOST_NS]);
+	}
+}
+
+COS_FN void cos_wait_adaptive(const u64 *arg, const struct cos_obs *obs,
+			      const struct cos_task *task, struct cos_out *out)
+{
+	if ((obs->known & COS_F_OUTSIDERS) && obs->nr_outsiders_q8 < COS_OUTSIDER_Q8)
+		cos_wait_among_us(arg, obs, out);
+	else
+		cos_wait_among_outsiders(arg, obs, task, out);
+	if (out->act == COS_ACT_SPIN)
+		out->reason = COS_WHY_PAYS;
 	out->watch = COS_F_PEER_STATE | COS_F_NR_SAME_JOB_HERE;
 }
 

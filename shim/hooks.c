@@ -20,6 +20,7 @@
 #include <sys/select.h>
 #include <unistd.h>
 
+#include "futex.h"
 #include "shim.h"
 
 static bool (*set_yield)(bool);
@@ -101,51 +102,57 @@ static bool polling(int timeout)
 	return wait_in_poll();
 }
 
-/* Sleep until a descriptor is ready, a doorbell rings or the safety net is over. */
-static void sleep_in_poll(struct pollfd *fds, nfds_t nr)
+struct polled {
+	struct pollfd *fds;		/* the library's, and room for our eventfd */
+	nfds_t nr;
+};
+
+/* Until a descriptor is ready, a doorbell rings or the time is over. */
+static enum cos_ended nap_in_poll(void *arg, u64 ns)
 {
-	struct timespec ts;
-	u64 timeout_ns = wait_poll_begin();
-	bool rung = false;
+	struct polled *polled = arg;
+	struct pollfd *bell = &polled->fds[polled->nr];
+	struct timespec ts = timespec_of(ns);
 	u64 drained;
 	int ready;
 
-	ts.tv_sec = (time_t)(timeout_ns / 1000000000ULL);
-	ts.tv_nsec = (long)(timeout_ns % 1000000000ULL);
-	fds[nr] = (struct pollfd){ .fd = cos_shim.eventfd, .events = POLLIN };
-	ready = ppoll(fds, nr + 1, &ts, NULL);
-	if (ready > 0 && (fds[nr].revents & POLLIN))
-		rung = read(cos_shim.eventfd, &drained, sizeof(drained)) > 0;
-	wait_poll_end(rung, ready == 0);
+	*bell = (struct pollfd){ .fd = cos_shim.eventfd, .events = POLLIN };
+	ready = ppoll(polled->fds, polled->nr + 1, &ts, NULL);
+	if (ready > 0 && (bell->revents & POLLIN) &&
+	    read(cos_shim.eventfd, &drained, sizeof(drained)) > 0)
+		return BY_DOORBELL;
+	return ready > 0 ? BY_PACKET : ready ? BY_SIGNAL : BY_TIMEOUT;
+}
+
+static void sleep_in_poll(struct pollfd *fds, nfds_t nr)
+{
+	struct polled polled = { fds, nr };
+	int saved = errno;
+
+	wait_asleep(nap_in_poll, &polled);
+	cos_shim.me->hook |= COS_HOOK_POLL;
+	errno = saved;
 }
 
 #define MAX_POLLED 1024
 
 COS_EXPORT int poll(struct pollfd *fds, nfds_t nr, int timeout)
 {
-	int saved = errno;
-
 	if (polling(timeout) && nr < MAX_POLLED) {
 		struct pollfd copy[nr + 1];
 
 		memcpy(copy, fds, nr * sizeof(*fds));
 		sleep_in_poll(copy, nr);
-		cos_shim.me->hook |= COS_HOOK_POLL;
-		errno = saved;
 	}
 	return NEXT(poll)(fds, nr, timeout);
 }
 
 COS_EXPORT int epoll_wait(int epfd, struct epoll_event *events, int max, int timeout)
 {
-	int saved = errno;
-
 	if (polling(timeout)) {
 		struct pollfd fds[2] = { { .fd = epfd, .events = POLLIN } };
 
 		sleep_in_poll(fds, 1);
-		cos_shim.me->hook |= COS_HOOK_POLL;
-		errno = saved;
 	}
 	return NEXT(epoll_wait)(epfd, events, max, timeout);
 }
@@ -166,15 +173,12 @@ static nfds_t pollfds_of(int nr, fd_set *rd, fd_set *wr, fd_set *ex, struct poll
 
 COS_EXPORT int select(int nr, fd_set *rd, fd_set *wr, fd_set *ex, struct timeval *timeout)
 {
-	int saved = errno;
 	bool zero = timeout && !timeout->tv_sec && !timeout->tv_usec;
 
 	if (zero && polling(0)) {
 		struct pollfd fds[FD_SETSIZE + 1];
 
 		sleep_in_poll(fds, pollfds_of(nr, rd, wr, ex, fds));
-		cos_shim.me->hook |= COS_HOOK_POLL;
-		errno = saved;
 	}
 	return NEXT(select)(nr, rd, wr, ex, timeout);
 }

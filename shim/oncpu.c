@@ -127,7 +127,7 @@ static u32 look_in_proc(u32 pid)
 
 static u32 answered(enum cos_source source, u32 state)
 {
-	cos_shim.me->source[source]++;
+	cos_self.source = source;
 	return state;
 }
 
@@ -203,6 +203,28 @@ u32 oncpu_awaited(const struct cos_peers *awaits, u64 waited_ns)
 		unknown |= !state;
 	}
 	return waking ? COS_PEER_WAKING : unknown ? 0 : COS_PEER_ON_CPU;
+}
+
+/* Ask the CPUs of the awaited peers that could run, and do not, to choose again. */
+void oncpu_boost_awaited(const struct cos_peers *awaits)
+{
+	u64 set = awaits->from | awaits->to;
+	u32 nr_used = (u32)min_u64(cos_shim.page->nr_used, cos_shim.nr_slots);
+
+	if (nr_used > 64)
+		return;
+	set &= ~cos_shim.bit & (nr_used == 64 ? ~0ULL : (1ULL << nr_used) - 1);
+	if (!set || __builtin_popcountll(set) > MOST_PEERS_LOOKED_AT)
+		return;
+	for (; set; set &= set - 1) {
+		u32 s = (u32)__builtin_ctzll(set);
+		struct cos_slot *peer = &cos_shim.page->slot[s];
+
+		if (peer->state == COS_RANK_DONE || __atomic_load_n(&peer->armed, __ATOMIC_RELAXED) ||
+		    on_or_off(s, 0) != COS_PEER_OFF_CPU)
+			continue;
+		boost(s);
+	}
 }
 
 /* ---- others on our CPU ------------------------------------------------------------------ */

@@ -25,6 +25,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../abi/wire.h"
@@ -113,6 +114,7 @@ static int start_keeper(const char *path)
 		poll(NULL, 0, 10);
 		fd = connect_to(path);
 	}
+	waitpid(pid, NULL, 0);		/* it went into the background */
 	return fd;
 }
 

@@ -8,6 +8,7 @@
  *   peers.c     communicator ranks -> slots; whom to ring, whom we await
  *   oncpu.c     is the awaited peer on a CPU? which ranks of ours want this one?
  *   outsiders.c does anyone else compete for it?
+ *   boost.c     asking a peer's CPU to choose again
  *   page.c      joining the node's job page, and its descriptors
  *   slice.c     a short EEVDF slice for the rank, undone for its children
  *   next.c      the real functions behind those that we interpose
@@ -55,6 +56,8 @@ struct cos_call {
 /* Sets of slots (bit slot % 64): who may send us data, whom we send data to. */
 struct cos_peers { u64 from, to; };
 
+enum cos_ended { BY_DOORBELL, BY_PACKET, BY_TIMEOUT, BY_SIGNAL };
+
 /* How far a waiting thread is; see wait.c. */
 enum cos_phase { RUNNING, LOOKING, SPINNING, ARMED, STRETCHED };
 
@@ -76,7 +79,11 @@ struct cos_thread {
 	u64 timeout_ns;			/* of the next sleep */
 	u32 watch, peer_state;
 	u32 nr_empty_tests;
-	bool looked_in_proc, armed_before;	/* in this wait */
+	bool looked_in_proc;		/* in this wait */
+	bool grace;			/* the next hook call still belongs to the pass that woke */
+	u32 nr_arms;			/* in this wait */
+	u32 source;			/* enum cos_source of the latest look */
+	u64 boost_ns;			/* first interval of asking for the peer's boost */
 	struct cos_task task;		/* policy's */
 };
 
@@ -113,6 +120,7 @@ void peers_posted(const struct cos_call *call);
 void oncpu_start(void);
 int oncpu_switch_record(void);		/* our own, for others to watch; -1 = not allowed */
 u32 oncpu_awaited(const struct cos_peers *awaits, u64 waited_ns);	/* enum cos_peer_state; 0 = unknown */
+void oncpu_boost_awaited(const struct cos_peers *awaits);
 u32 oncpu_same_job_here(u64 now);	/* ranks of this job that want our CPU */
 bool read_proc(u32 pid, const char *name, char *text, size_t size);
 
@@ -126,8 +134,12 @@ void wait_end_call(int failed);
 void wait_pass(void);			/* a progress pass of a blocking call found nothing */
 void wait_test_pass(void);		/* ... of a test */
 bool wait_in_poll(void);		/* may the coming zero-timeout poll sleep? */
-u64 wait_poll_begin(void);		/* for how long */
-void wait_poll_end(bool rung, bool timed_out);
+void wait_asleep(enum cos_ended (*nap)(void *arg, u64 ns), void *arg);
+
+/* boost.c */
+void boost_start(void);
+void boost_follow(u32 cpu);	/* where our rank is now */
+void boost(u32 slot);
 
 /* boundary.c, hooks.c, slice.c */
 void hooks_start(void);

@@ -30,6 +30,8 @@
 #define SHORTEST_SLEEP_NS 5000000ULL
 #define LONGEST_SLEEP_NS 50000000ULL
 #define EMPTY_TESTS 256
+#define AT_ONCE_NS 20000		/* after a sleep: the message was there before its end */
+#define LOOK_AGAIN_NS 20000		/* at what changes without telling us */
 
 static void account(struct cos_thread *self, u64 now, u64 *sum_ns)
 {
@@ -65,6 +67,7 @@ static void arm(struct cos_thread *self)
 	__atomic_fetch_or(armed_word(), cos_shim.bit, __ATOMIC_RELAXED);
 	self->seq = bell_arm(me, self->polled >= 2 ? COS_ARMED_POLL : COS_ARMED_FUTEX);
 	self->phase = ARMED;
+	self->nr_arms++;
 }
 
 /* The wait is over before the sleep: a shared bell is left by ringing it. */
@@ -79,8 +82,6 @@ static void leave(void)
 }
 
 /* ---- sleeping -------------------------------------------------------------------- */
-
-enum ended { BY_DOORBELL, BY_PACKET, BY_TIMEOUT, BY_SIGNAL };
 
 static void sleep_begin(struct cos_thread *self)
 {
@@ -105,7 +106,7 @@ static void learn_delay(struct cos_thread *self, u64 now)
 	cos_observe(&cos_shim.params, &obs, &self->task, &cos_shim.job);
 }
 
-static void sleep_end(struct cos_thread *self, enum ended ended)
+static void sleep_end(struct cos_thread *self, enum cos_ended ended)
 {
 	u64 now = now_ns();
 
@@ -114,9 +115,11 @@ static void sleep_end(struct cos_thread *self, enum ended ended)
 		leave();
 	set_state(COS_RANK_SPINNING);
 	cos_shim.me->cpu = current_cpu();
+	boost_follow(cos_shim.me->cpu);
 	self->phase = SPINNING;
 	self->until_ns = 0;
 	self->nr_found = 0;
+	self->grace = !cos_shim.open_mpi;
 	self->rung_awake = ended == BY_DOORBELL;
 	self->timed_out = ended == BY_TIMEOUT;
 	if (ended == BY_TIMEOUT) {
@@ -129,14 +132,41 @@ static void sleep_end(struct cos_thread *self, enum ended ended)
 		learn_delay(self, now);
 }
 
+/*
+ * Sleep by @nap until it ends by itself or the safety net is over; in pieces that
+ * double, with a request for the peer's boost before each, where policy wants that.
+ */
+static void sleep_by(struct cos_thread *self, enum cos_ended (*nap)(void *, u64), void *arg)
+{
+	u64 left_ns = self->timeout_ns, piece_ns = self->boost_ns;
+	enum cos_ended ended = BY_TIMEOUT;
+
+	sleep_begin(self);
+	while (piece_ns && piece_ns < left_ns && ended == BY_TIMEOUT) {
+		oncpu_boost_awaited(&self->awaits);
+		ended = nap(arg, piece_ns);
+		left_ns -= piece_ns;
+		piece_ns *= 2;
+	}
+	if (ended == BY_TIMEOUT)
+		ended = nap(arg, left_ns);
+	sleep_end(self, ended);
+}
+
+static enum cos_ended nap_on_doorbell(void *arg, u64 ns)
+{
+	struct cos_thread *self = arg;
+
+	if (!bell_sleep(cos_shim.me, self->seq, ns))
+		return BY_DOORBELL;
+	return errno == ETIMEDOUT ? BY_TIMEOUT : BY_SIGNAL;
+}
+
 static void sleep_on_doorbell(struct cos_thread *self)
 {
 	int saved = errno;
-	int rc;
 
-	sleep_begin(self);
-	rc = bell_sleep(cos_shim.me, self->seq, self->timeout_ns);
-	sleep_end(self, !rc ? BY_DOORBELL : errno == ETIMEDOUT ? BY_TIMEOUT : BY_SIGNAL);
+	sleep_by(self, nap_on_doorbell, self);
 	errno = saved;
 }
 
@@ -145,15 +175,9 @@ bool wait_in_poll(void)
 	return cos_self.phase == STRETCHED;
 }
 
-u64 wait_poll_begin(void)
+void wait_asleep(enum cos_ended (*nap)(void *, u64), void *arg)
 {
-	sleep_begin(&cos_self);
-	return cos_self.timeout_ns;
-}
-
-void wait_poll_end(bool rung, bool timed_out)
-{
-	sleep_end(&cos_self, rung ? BY_DOORBELL : timed_out ? BY_TIMEOUT : BY_PACKET);
+	sleep_by(&cos_self, nap, arg);
 }
 
 /* ---- deciding -------------------------------------------------------------------- */
@@ -194,19 +218,22 @@ static void decide(struct cos_thread *self, u64 now)
 	see(self, now, &obs);
 	cos_wait(&cos_shim.params, &obs, &self->task, &cos_shim.job, &out);
 	self->until_ns = out.until_ns;
+	if (out.watch & COS_F_NR_SAME_JOB_HERE)
+		self->until_ns = min_u64(self->until_ns, now + LOOK_AGAIN_NS);
 	self->peer_state = obs.peer_state;
 	self->watch = out.watch;
 	if (out.act == COS_ACT_SPIN)
 		return;
+	cos_shim.me->source[self->source]++;
 	if (out.reason < COS_NR_REASONS)
 		cos_shim.me->why[out.reason]++;
 	if (out.act == COS_ACT_YIELD) {
 		yield(self, now);
 		return;
 	}
-	if (cos_shim.threaded && !self->armed_before)
+	if (cos_shim.threaded && !self->nr_arms)
 		peers_ring_own();
-	self->armed_before = true;
+	self->boost_ns = out.boost_peer ? out.until_ns - now : 0;
 	arm(self);
 }
 
@@ -237,7 +264,8 @@ static void begin(struct cos_thread *self)
 	self->awaits = peers_awaited(&self->call);
 	self->timeout_ns = SHORTEST_SLEEP_NS;
 	self->rung_awake = self->timed_out = false;
-	self->looked_in_proc = self->armed_before = false;
+	self->looked_in_proc = self->grace = false;
+	self->nr_arms = 0;
 	cos_shim.me->cpu = current_cpu();
 	cos_shim.me->beat_at_ns = self->began_at_ns;
 	set_state(COS_RANK_SPINNING);
@@ -250,9 +278,11 @@ static void finish(struct cos_thread *self)
 	if (self->phase > LOOKING) {
 		if (self->phase != SPINNING)
 			leave();
-		if (self->timed_out)
+		u64 now = now_ns();
+
+		if (self->timed_out && now - self->accounted_at_ns < AT_ONCE_NS)
 			cos_shim.me->nr_missed++;
-		account(self, now_ns(), &cos_shim.me->spin_ns);
+		account(self, now, &cos_shim.me->spin_ns);
 		set_state(COS_RANK_COMPUTING);
 	}
 	self->phase = RUNNING;
@@ -266,9 +296,27 @@ static void woke_for_nothing(struct cos_thread *self)
 	self->rung_awake = self->timed_out = false;
 }
 
+/*
+ * MPICH's pass may have sent something and does not tell. Ringing after each would let
+ * waiting ranks wake each other for ever, so it gets rarer within a wait.
+ */
+static void ring_unseen(struct cos_thread *self)
+{
+	u32 nr = self->nr_arms;
+
+	if (!cos_shim.open_mpi && (nr <= 4 || !(nr & (nr - 1))))
+		peers_ring(&self->call);
+}
+
 void wait_pass(void)
 {
 	struct cos_thread *self = &cos_self;
+
+	/* MPICH's hook lies inside the pass that may have found what woke us. */
+	if (self->grace) {
+		self->grace = false;
+		return;
+	}
 
 	self->polled = self->polled_now ? self->polled + 1 : 0;
 	self->polled_now = false;
@@ -293,17 +341,14 @@ void wait_pass(void)
 		spin_on(self);
 		break;
 	case ARMED:
-		/* MPICH's pass may have sent something and not said so. */
-		if (!cos_shim.open_mpi)
-			peers_ring(&self->call);
+		ring_unseen(self);
 		if (bell_load(&cos_shim.me->armed) == COS_ARMED_POLL)
 			self->phase = STRETCHED;
 		else
 			sleep_on_doorbell(self);
 		break;
 	case STRETCHED:			/* no poll came in this pass after all */
-		if (!cos_shim.open_mpi)
-			peers_ring(&self->call);
+		ring_unseen(self);
 		sleep_on_doorbell(self);
 		break;
 	}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * boost.c - asking a CPU to choose again: a boost without privilege.
+ *
+ * Inside a slice EEVDF chooses a task only when something wakes on that CPU, or at the
+ * tick (4 ms at HZ=250). A rank that is owed CPU time, has its message and is runnable
+ * therefore waits for the competitor's tick. Its waiting peer cannot change that from
+ * another CPU, but it can wake a thread there: it is owed time too since it
+ * sleeps nearly always, so it preempts, and sleeps again at once. Then the
+ * scheduler chooses among all that is runnable, and a short slice makes the rank the
+ * first that is eligible. Shares stay EEVDF's; a rank that is not owed time stays off.
+ *
+ * This thread does nothing else, takes no signal, and follows its rank from CPU to CPU.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include "futex.h"
+#include "shim.h"
+
+static u32 tid;
+static u32 on_cpu = ~0u;
+
+static void *boosting(void *arg)
+{
+	u32 *word = &cos_shim.me->boost;
+
+	__atomic_store_n(&tid, (u32)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	for (;;)
+		futex_wait(word, __atomic_load_n(word, __ATOMIC_RELAXED), COS_NEVER_NS / 4);
+	return arg;
+}
+
+void boost_start(void)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, 64 * 1024);
+	pthread_create(&thread, &attr, boosting, NULL);
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* The rank is on @cpu now. */
+void boost_follow(u32 cpu)
+{
+	u32 thread = __atomic_load_n(&tid, __ATOMIC_ACQUIRE);
+	cpu_set_t set;
+
+	if (cpu == on_cpu || !thread || cpu >= CPU_SETSIZE)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (!sched_setaffinity((pid_t)thread, sizeof(set), &set))
+		on_cpu = cpu;
+}
+
+void boost(u32 slot)
+{
+	struct cos_slot *peer = &cos_shim.page->slot[slot];
+
+	__atomic_fetch_add(&peer->boost, 1, __ATOMIC_RELAXED);
+	futex_wake_all(&peer->boost);
+	cos_shim.me->nr_boosts++;
+}
