@@ -12,11 +12,12 @@ use std::{
 };
 
 /// C enum, the Rust list of its words, the prefix that a word drops.
-const WORDS: [(&str, &str, &str); 7] = [
+const WORDS: [(&str, &str, &str); 8] = [
     ("cos_question", "QUESTIONS", "COS_Q_"),
     ("cos_wait_answer", "WAIT_ANSWERS", "COS_WAIT_"),
     ("cos_adaptive_arg", "ADAPTIVE_ARGS", "COS_ADAPTIVE_"),
     ("cos_event", "EVENTS", "COS_EV_"),
+    ("cos_peer_state", "PEER_STATES", "COS_PEER_"),
     ("cos_act", "ACTS", "COS_ACT_"),
     ("cos_reason", "REASONS", "COS_WHY_"),
     ("cos_field", "FIELDS", "COS_F_"),

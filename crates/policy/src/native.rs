@@ -12,6 +12,7 @@ pub use crate::raw::{cos_job as Job, cos_obs as Obs, cos_out as Verdict, cos_tas
 
 /// Parameters as every body reads them: compiled from a preset, or from bytes.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(transparent)]
 pub struct Params(pub cos_params);
 
 impl Params {
