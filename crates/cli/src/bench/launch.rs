@@ -58,7 +58,7 @@ impl Mpi {
 pub struct Launcher {
     /// Whose launcher it is.
     pub mpi: Mpi,
-    /// The first line of what it says about its version.
+    /// Name and version.
     pub version: String,
     /// The launcher and its options; empty without a launcher.
     pub prefix: Vec<OsString>,
@@ -243,7 +243,10 @@ fn ask_version(launcher: &std::ffi::OsStr) -> Option<(Mpi, String)> {
     let mpi = Mpi::of_version(&text)?;
     let mut lines = text.lines().map(str::trim);
     let version = match mpi {
-        Mpi::Openmpi => lines.next().unwrap_or_default().to_owned(),
+        Mpi::Openmpi => {
+            let number = lines.next().and_then(|line| line.split(' ').next_back());
+            format!("Open MPI {}", number.unwrap_or_default())
+        }
         _ => lines
             .find_map(|line| line.strip_prefix("Version:"))
             .map_or_else(String::new, |version| format!("MPICH {}", version.trim())),

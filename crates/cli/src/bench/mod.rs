@@ -71,6 +71,10 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     };
     let series = series::run(&plan, args.max_foreign.0, &mut machine, &mut note)?;
     bar.finish_and_clear();
+    if series.interrupted {
+        let (done, all) = (series.samples.len(), plan.order().len());
+        eprintln!("cosched bench: interrupted after {done} of {all} runs");
+    }
     let fair = Fair::measure(&plan, &series, machine.ranks, machine.cpus.0.len());
     let lines = verdict::judge(&plan, &series, fair.as_ref());
     show(args, &plan, &series, fair.as_ref(), &lines)?;

@@ -3,7 +3,8 @@
 //!
 //! Two panels share the horizontal axis. In both the fair value is 1, drawn as a thin line; each
 //! point is a median with the interval between its order statistics. S is drawn on a logarithmic
-//! axis, since arms lie an order of magnitude apart. Of several copies of a job the first is drawn.
+//! axis, since arms lie an order of magnitude apart; its panel holds the legend, since lines of S
+//! rise from its lower left corner. Of several copies of a job the first is drawn.
 
 use std::path::Path;
 
@@ -50,13 +51,14 @@ fn draw_panels(root: &Area<'_>, title: &str, lines: &[Line]) -> Drawn {
     let fairness = curves(lines, |line| line.fairness);
     let (low, high) = bounds(&slowdown);
     let scale = (low.min(0.9)..high.max(2.0) * 1.1).log_scale();
-    panel(&left, "S = time / fair limit", scale, &slowdown)?;
+    panel(&left, "S = time / fair limit", scale, &slowdown, true)?;
     let (_, high) = bounds(&fairness);
     panel(
         &right,
         "F = CPU time / fair share",
         0.0..high.max(1.0) * 1.15,
         &fairness,
+        false,
     )?;
     root.present()?;
     Ok(())
@@ -85,7 +87,7 @@ fn bounds(curves: &[Curve<'_>]) -> (f64, f64) {
     })
 }
 
-fn panel<Y>(area: &Area<'_>, label: &str, scale: Y, curves: &[Curve<'_>]) -> Drawn
+fn panel<Y>(area: &Area<'_>, label: &str, scale: Y, curves: &[Curve<'_>], legend: bool) -> Drawn
 where
     Y: AsRangedCoord<Value = f64>,
     Y::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
@@ -126,13 +128,15 @@ where
             ErrorBar::new_vertical(*x, y.low, y.value, y.high, colour.filled(), 7)
         }))?;
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .background_style(WHITE.mix(0.85))
-        .border_style(BLACK.mix(0.3))
-        .label_font((FONT, 14))
-        .draw()?;
+    if legend {
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperLeft)
+            .background_style(WHITE.mix(0.85))
+            .border_style(BLACK.mix(0.3))
+            .label_font((FONT, 14))
+            .draw()?;
+    }
     Ok(())
 }
 
@@ -166,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn every_arm_is_a_line_in_both_panels() {
+    fn every_arm_is_in_the_legend_once_and_a_line_in_both_panels() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("figure.svg");
         let lines = [
@@ -177,11 +181,14 @@ mod tests {
         ];
         draw(&path, "barrier, 2 ranks", &lines).unwrap();
         let svg = std::fs::read_to_string(&path).unwrap();
-        for text in ["stock", "auto"] {
+        let lines = |wanted: &dyn Fn(&str) -> bool| svg.lines().filter(|line| wanted(line)).count();
+        for (arm, colour) in [("stock", "#0072B2"), ("auto", "#D55E00")] {
+            assert_eq!(lines(&|line| line.trim() == arm), 1, "{arm}");
+            let drawn = |line: &str| line.contains("<polyline") && line.contains(colour);
             assert_eq!(
-                svg.lines().filter(|line| line.trim() == text).count(),
-                2,
-                "{text}"
+                lines(&drawn),
+                3,
+                "{arm}: one in each panel, one in the legend"
             );
         }
         assert!(svg.contains("competitors per CPU") && svg.contains("fair limit"));
