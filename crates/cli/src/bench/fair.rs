@@ -17,7 +17,7 @@ use super::arm::Arm;
 use super::ideal::{ends_s, fair_cpu_s, share, Demand, Presence};
 use super::plan::{Cell, Plan, Work};
 use super::sample::{Outcome, Program, Role};
-use super::series::Series;
+use super::series::{Sample, Series};
 use super::stats::summarise;
 
 /// What is fair at one level of competition.
@@ -202,7 +202,7 @@ impl Fair {
     }
 }
 
-/// One copy of the job under the best of the arms that may stand for it.
+/// One copy of the job under the best of the arms that may stand for it and end in time.
 fn job_alone(plan: &Plan, series: &Series, ranks: u32) -> Option<Alone> {
     let under = |arm: &Arm| {
         let cell = Cell {
@@ -210,6 +210,10 @@ fn job_alone(plan: &Plan, series: &Series, ranks: u32) -> Option<Alone> {
             hogs: 0,
             together: false,
         };
+        let mut samples = series.samples.iter().filter(|sample| sample.cell == cell);
+        if samples.any(Sample::late) {
+            return None;
+        }
         Some(Alone {
             name: arm.to_string(),
             time_s: median(series, &cell, Role::Job, Program::time_s)?,
@@ -261,6 +265,7 @@ fn probed(series: &Series, hogs: u32, together: bool, ranks: u32) -> Option<f64>
 
 #[cfg(test)]
 mod tests {
+    use super::super::child::Exit;
     use super::super::series::tests::{outcome, program, Mock};
     use super::super::{hog, sample, series};
     use super::*;
@@ -346,6 +351,19 @@ mod tests {
         let series = series::run(&plan, 1.0, &mut mock, &mut |_, _| Ok(())).unwrap();
         let fair = Fair::measure(&plan, &series, 2, 2).unwrap();
         assert_eq!((fair.job.name.as_str(), fair.job.time_s), ("auto", 4.0));
+    }
+
+    #[test]
+    fn a_job_that_does_not_end_alone_has_no_fair_limit() {
+        let mut mock = Mock(|cell: &Cell| {
+            let mut outcome = ideal(cell, 2.0);
+            if cell.work != Work::Probe {
+                outcome.programs[0].exit = Exit::TimedOut;
+            }
+            Some(outcome)
+        });
+        let series = series::run(&plan(), 1.0, &mut mock, &mut |_, _| Ok(())).unwrap();
+        assert_eq!(Fair::measure(&plan(), &series, 2, 2), None);
     }
 
     #[test]

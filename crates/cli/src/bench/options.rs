@@ -309,7 +309,7 @@ impl Args {
         let own = jobs.any(|program| program.role == Role::Job && program.own_s.is_some());
         match (own, &self.time_regex) {
             (true, Some(_)) => {
-                "the job's own time, found by --time-regex (F and waste: whole run with its start)"
+                "the job's own time, found by --time-regex; F spans MPI_Init to MPI_Finalize under cosched, else like waste the whole run"
             }
             (true, None) => "the job's own elapsed_s, of its measured phase",
             (false, _) => "wall clock of the whole command, its start included",

@@ -3,10 +3,12 @@
 //!
 //! How a cell is run is somebody else's business ([`Executor`]), and so is what becomes of the
 //! samples. A disturbed run is repeated at most [`MAX_REPEATS`] times; its last attempt counts,
-//! marked. A failed run takes its cell out of the rest of the series.
+//! marked. A failed run takes its cell out of the rest of the series. A run that reached the time
+//! limit counts at once: it would only reach it again.
 
 use anyhow::Result;
 
+use super::child::Exit;
 use super::plan::{Cell, Plan, Work};
 use super::sample::{Outcome, Program};
 use crate::fault::Fault;
@@ -49,6 +51,12 @@ pub struct Series {
 }
 
 impl Sample {
+    /// Whether a program was ended at the time limit.
+    pub fn late(&self) -> bool {
+        let mut programs = self.outcome.programs.iter();
+        programs.any(|program| program.exit == Exit::TimedOut)
+    }
+
     /// The program that failed, if one did.
     pub fn failure(&self) -> Option<&Program> {
         self.outcome
@@ -89,7 +97,7 @@ pub fn run(
                 kept: !disturbed || attempt == MAX_REPEATS,
                 outcome,
             };
-            sample.kept |= sample.failure().is_some();
+            sample.kept |= sample.failure().is_some() || sample.late();
             record(&sample, done + 1)?;
             if sample.kept {
                 check_probe(&sample)?;
@@ -117,7 +125,7 @@ fn check_probe(sample: &Sample) -> Result<()> {
 #[cfg(test)]
 pub mod tests {
     use super::super::arm::Arm;
-    use super::super::child::{Exit, Usage};
+    use super::super::child::Usage;
     use super::super::hog;
     use super::super::sample::Role;
     use super::*;
@@ -223,6 +231,18 @@ pub mod tests {
             .samples
             .iter()
             .all(|s| s.disturbed && s.attempt == MAX_REPEATS));
+    }
+
+    #[test]
+    fn a_late_run_is_not_repeated() {
+        let mut mock = Mock(|_: &Cell| {
+            let mut late = outcome(1.0, 1.0);
+            late.programs[0].exit = Exit::TimedOut;
+            late.foreign = 0.5;
+            Some(late)
+        });
+        let series = run(&plan(), 0.06, &mut mock, &mut ignore).unwrap();
+        assert_eq!(series.nr_repeated, 0);
     }
 
     #[test]

@@ -148,7 +148,7 @@ fn shorten(name: &str) -> String {
 /// What the numbers rest on.
 pub fn legend(lines: &[Line], fair: Option<&Fair>, time_source: &str, nr_repeated: u32) -> String {
     let mut text = format!(
-        "T: {time_source}. Medians; the interval of T and `vs stock` (paired) covers {:.1} % at {} runs; mean T with Student's 90 %.\n",
+        "T: {time_source}. Medians; the interval of T and `T / stock` (paired) covers {:.1} % at {} runs; mean T with Student's 90 %.\n",
         lines.iter().filter_map(|l| Some(l.time_s?.median.coverage)).fold(1.0, f64::min) * 100.0,
         lines.iter().map(|l| l.nr_runs).max().unwrap_or(0),
     );
@@ -174,7 +174,7 @@ pub fn legend(lines: &[Line], fair: Option<&Fair>, time_source: &str, nr_repeate
             }
         }
         None => text
-            .push_str("S, F and waste are unknown: the job alone or calcula was not measured.\n"),
+            .push_str("S, F and waste are unknown: the job alone did not end in time, or it or calcula was not measured.\n"),
     }
     text.push_str(&format!(
         "Repeated since disturbed by foreign CPU time: {nr_repeated} runs.\n"
