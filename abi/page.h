@@ -73,7 +73,8 @@ struct cos_slot {
 	u32 world_rank;
 	u32 pid, tid;
 	u32 boost;			/* futex word of the thread that boosts it (boost.c) */
-	u32 spare[2];
+	u32 watchable;			/* its switch record may be had */
+	u32 spare;
 
 	/* line 1: written by its rank */
 	_Alignas(64) u32 state;		/* enum cos_rank_state */

@@ -7,8 +7,9 @@
  * answer one cos_reply; file descriptors travel beside them (SCM_RIGHTS). Both
  * ends check SO_PEERCRED: only processes of the same user talk.
  *
- *   JOIN   + the rank's eventfd and, where the kernel lets it have one, its
- *            context-switch record (perf event)   -> slot      + the page
+ *   JOIN   + the rank's eventfd                   -> slot      + the page
+ *   OFFER  + its context-switch record (a perf event): costs at each switch, so a
+ *            rank opens it only when it has competitors -> OK
  *   BELL   slot                                   -> OK        + its eventfd
  *   WATCH  slot                                   -> OK        + its switch record
  */
@@ -19,7 +20,7 @@
 
 #define COS_WIRE_VERSION 1
 
-enum cos_ask_kind { COS_ASK_JOIN = 1, COS_ASK_BELL, COS_ASK_WATCH };
+enum cos_ask_kind { COS_ASK_JOIN = 1, COS_ASK_OFFER, COS_ASK_BELL, COS_ASK_WATCH };
 
 enum cos_reply_status {
 	COS_REPLY_OK,

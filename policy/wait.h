@@ -119,10 +119,10 @@ COS_FN void cos_wait_among_outsiders(const u64 *arg, const struct cos_obs *obs,
 COS_FN void cos_wait_adaptive(const u64 *arg, const struct cos_obs *obs,
 			      const struct cos_task *task, struct cos_out *out)
 {
-	if ((obs->known & COS_F_OUTSIDERS) && obs->nr_outsiders_q8 < COS_OUTSIDER_Q8)
-		cos_wait_among_us(arg, obs, out);
-	else
+	if ((obs->known & COS_F_OUTSIDERS) && obs->nr_outsiders_q8 >= COS_OUTSIDER_Q8)
 		cos_wait_among_outsiders(arg, obs, task, out);
+	else
+		cos_wait_among_us(arg, obs, out);
 	if (out->act == COS_ACT_SPIN)
 		out->reason = COS_WHY_PAYS;
 	out->watch = COS_F_PEER_STATE | COS_F_NR_SAME_JOB_HERE;

@@ -43,29 +43,40 @@ static switches *map_record(int fd)
 	return mmap(NULL, record_bytes, PROT_READ, MAP_SHARED, fd, 0);
 }
 
-/*
- * Mapped by ourselves first, while we run: the record then begins with our next
- * switch, which is off, so an even count means on.
- */
-int oncpu_switch_record(void)
+static int open_record(void)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr),
 		.config = PERF_COUNT_SW_DUMMY, .context_switch = 1,
 		.exclude_kernel = 1, .exclude_hv = 1,
 	};
-	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 
-	record_bytes = 2 * (size_t)sysconf(_SC_PAGESIZE);
-	if (fd >= 0 && map_record(fd) == MAP_FAILED) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
+	return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/*
+ * Once, when we have competitors: it makes each of our switches dearer. Mapped by
+ * ourselves first, while we run: the record then begins with our next switch, which is
+ * off, so an even count means on.
+ */
+void oncpu_offer(void)
+{
+	static u32 offered;
+	int fd;
+
+	if (__atomic_exchange_n(&offered, 1, __ATOMIC_RELAXED))
+		return;
+	fd = open_record();
+	if (fd < 0)
+		return;
+	if (map_record(fd) != MAP_FAILED && page_offer(fd))
+		__atomic_store_n(&cos_shim.me->watchable, 1, __ATOMIC_RELEASE);
+	close(fd);
 }
 
 void oncpu_start(void)
 {
+	record_bytes = 2 * (size_t)sysconf(_SC_PAGESIZE);
 	watched = calloc(cos_shim.nr_slots, sizeof(*watched));
 }
 
@@ -73,7 +84,7 @@ static switches *record_of(u32 slot)
 {
 	int fd;
 
-	if (!watched)
+	if (!watched || !__atomic_load_n(&cos_shim.page->slot[slot].watchable, __ATOMIC_ACQUIRE))
 		return MAP_FAILED;
 	if (!watched[slot]) {
 		fd = page_peer_fd(COS_ASK_WATCH, slot);

@@ -130,24 +130,23 @@ static int connect_keeper(void)
 	return fd >= 0 ? fd : start_keeper(path);
 }
 
-/* One question; a descriptor may go with it and come back. False = no answer. */
-static bool ask(struct cos_ask *question, const int *fds, u32 nr_fds,
-		struct cos_reply *reply, int *fd)
+/* One question; a descriptor may go with it (@give) and come back (@fd). False = no, or no answer. */
+static bool ask(struct cos_ask *question, int give, struct cos_reply *reply, int *fd)
 {
-	union { struct cmsghdr header; char room[CMSG_SPACE(4 * sizeof(int))]; } control;
+	union { struct cmsghdr header; char room[CMSG_SPACE(sizeof(int))]; } control;
 	struct iovec iov = { question, sizeof(*question) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	struct cmsghdr *c;
 
 	*fd = -1;
 	question->version = COS_WIRE_VERSION;
-	if (nr_fds) {
+	if (give >= 0) {
 		msg.msg_control = &control;
-		msg.msg_controllen = CMSG_SPACE(nr_fds * sizeof(int));
+		msg.msg_controllen = CMSG_SPACE(sizeof(int));
 		memset(&control, 0, sizeof(control));
 		c = CMSG_FIRSTHDR(&msg);
-		*c = (struct cmsghdr){ CMSG_LEN(nr_fds * sizeof(int)), SOL_SOCKET, SCM_RIGHTS };
-		memcpy(CMSG_DATA(c), fds, nr_fds * sizeof(int));
+		*c = (struct cmsghdr){ CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS };
+		memcpy(CMSG_DATA(c), &give, sizeof(int));
 	}
 	if (sendmsg(keeper, &msg, MSG_NOSIGNAL) != sizeof(*question))
 		return false;
@@ -242,14 +241,11 @@ static bool join(void)
 	struct cos_ask question = { .kind = COS_ASK_JOIN, .job = job_key(), .world_rank = ~0u,
 				    .pid = (u32)getpid(), .tid = (u32)syscall(SYS_gettid) };
 	struct cos_reply reply;
-	int fds[2] = { cos_shim.eventfd, oncpu_switch_record() };
 	int page_fd;
 	bool ok;
 
-	ok = ask(&question, fds, fds[1] < 0 ? 1 : 2, &reply, &page_fd);
-	if (fds[1] >= 0)
-		close(fds[1]);
-	ok = ok && page_fd >= 0 && map_page(page_fd, reply.slot);
+	ok = ask(&question, cos_shim.eventfd, &reply, &page_fd) && page_fd >= 0 &&
+	     map_page(page_fd, reply.slot);
 	if (page_fd >= 0)
 		close(page_fd);
 	return ok;
@@ -270,26 +266,43 @@ bool page_join(void)
 	return false;
 }
 
-/*
- * A bell is asked for once and kept; a switch record is the caller's to close. Two
- * threads may ask at once: SEQPACKET keeps requests whole, the lock keeps answers apart.
- */
-int page_peer_fd(u32 kind, u32 slot)
+/* Two threads may ask at once: requests are whole, the lock keeps answers apart. */
+static int ask_alone(struct cos_ask *question, int give, bool *done)
 {
 	static u32 busy;
-	struct cos_ask question = { .kind = kind, .slot = slot };
 	struct cos_reply reply;
 	int fd = -1;
 
-	if (kind == COS_ASK_BELL && bells[slot])
-		return bells[slot] - 1;
+	*done = false;
 	if (keeper < 0 || __atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
 		return -1;
-	ask(&question, NULL, 0, &reply, &fd);
+	*done = ask(question, give, &reply, &fd);
+	__atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
+	return fd;
+}
+
+/* A bell is asked for once and kept; a switch record is the caller's to close. */
+int page_peer_fd(u32 kind, u32 slot)
+{
+	struct cos_ask question = { .kind = kind, .slot = slot };
+	bool done;
+	int fd;
+
+	if (kind == COS_ASK_BELL && bells[slot])
+		return bells[slot] - 1;
+	fd = ask_alone(&question, -1, &done);
 	if (kind == COS_ASK_BELL) {
 		fd = out_of_the_way(fd);
 		bells[slot] = fd + 1;
 	}
-	__atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
 	return fd;
+}
+
+bool page_offer(int fd)
+{
+	struct cos_ask question = { .kind = COS_ASK_OFFER };
+	bool done;
+
+	ask_alone(&question, fd, &done);
+	return done;
 }

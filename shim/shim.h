@@ -83,6 +83,8 @@ struct cos_thread {
 	bool grace;			/* the next hook call still belongs to the pass that woke */
 	u32 nr_arms;			/* in this wait */
 	u32 source;			/* enum cos_source of the latest look */
+	bool yields_at_once;		/* the latest verdict of any wait was to yield */
+	u64 decided_at_ns;
 	u64 boost_ns;			/* first interval of asking for the peer's boost */
 	struct cos_task task;		/* policy's */
 };
@@ -107,6 +109,7 @@ extern __thread struct cos_thread cos_self;
 /* page.c */
 bool page_join(void);			/* maps the page and fills cos_shim; before MPI_Init */
 void page_leave(void);
+bool page_offer(int fd);		/* our switch record */
 int page_peer_fd(u32 kind, u32 slot);	/* a peer's descriptor (enum cos_ask_kind), or -1 */
 
 /* peers.c */
@@ -118,7 +121,7 @@ void peers_posted(const struct cos_call *call);
 
 /* oncpu.c */
 void oncpu_start(void);
-int oncpu_switch_record(void);		/* our own, for others to watch; -1 = not allowed */
+void oncpu_offer(void);			/* our own switches, for others to watch */
 u32 oncpu_awaited(const struct cos_peers *awaits, u64 waited_ns);	/* enum cos_peer_state; 0 = unknown */
 void oncpu_boost_awaited(const struct cos_peers *awaits);
 u32 oncpu_same_job_here(u64 now);	/* ranks of this job that want our CPU */

@@ -30,6 +30,9 @@
 #define SHORTEST_SLEEP_NS 5000000ULL
 #define LONGEST_SLEEP_NS 50000000ULL
 #define EMPTY_TESTS 256
+#define QUICK_YIELDS 16
+#define QUICK_FOR_NS 5000000ULL
+#define LATE_NS 1000000ULL
 #define AT_ONCE_NS 20000		/* after a sleep: the message was there before its end */
 #define LOOK_AGAIN_NS 20000		/* at what changes without telling us */
 
@@ -193,6 +196,8 @@ static void see(struct cos_thread *self, u64 now, struct cos_obs *obs)
 	obs->nr_same_job_here = oncpu_same_job_here(now);
 	if (outsiders_here(now, &obs->nr_outsiders_q8))
 		obs->known |= COS_F_OUTSIDERS;
+	if (obs->nr_outsiders_q8 >= COS_OUTSIDER_Q8)
+		oncpu_offer();
 }
 
 static void yield(struct cos_thread *self, u64 now)
@@ -210,6 +215,29 @@ static void yield(struct cos_thread *self, u64 now)
 	cos_observe(&cos_shim.params, &obs, &self->task, &cos_shim.job);
 }
 
+/*
+ * Where the last verdict was to yield, the next wait begins with it: the first empty pass already
+ * gives way, as stock does. True while that holds; policy is asked again after a
+ * few passes, after some time, and when the CPU came back late.
+ */
+static bool yield_at_once(struct cos_thread *self)
+{
+	u64 before, after;
+
+	if (!self->yields_at_once || self->nr_passes >= QUICK_YIELDS)
+		return false;
+	before = now_ns();
+	if (before - self->decided_at_ns > QUICK_FOR_NS)
+		return false;
+	NEXT(sched_yield)();
+	after = now_ns();
+	cos_shim.me->nr_yields++;
+	self->nr_passes++;
+	if (after - before > LATE_NS)
+		self->yields_at_once = false;
+	return true;
+}
+
 static void decide(struct cos_thread *self, u64 now)
 {
 	struct cos_obs obs;
@@ -217,6 +245,8 @@ static void decide(struct cos_thread *self, u64 now)
 
 	see(self, now, &obs);
 	cos_wait(&cos_shim.params, &obs, &self->task, &cos_shim.job, &out);
+	self->decided_at_ns = now;
+	self->yields_at_once = out.act == COS_ACT_YIELD;
 	self->until_ns = out.until_ns;
 	if (out.watch & COS_F_NR_SAME_JOB_HERE)
 		self->until_ns = min_u64(self->until_ns, now + LOOK_AGAIN_NS);
@@ -332,9 +362,10 @@ void wait_pass(void)
 		self->phase = LOOKING;
 		self->nr_passes = 0;
 		peers_ring(&self->call);
+		yield_at_once(self);
 		break;
 	case LOOKING:
-		if (++self->nr_passes >= LOOKING_PASSES)
+		if (!yield_at_once(self) && ++self->nr_passes >= LOOKING_PASSES)
 			begin(self);
 		break;
 	case SPINNING:

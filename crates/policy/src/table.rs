@@ -159,6 +159,8 @@ const ADAPTIVE: &[Arg] = &[
     duration("min", raw::COS_ADAPTIVE_MIN_NS, Some(20 * US)),
     duration("max", raw::COS_ADAPTIVE_MAX_NS, Some(200 * US)),
     duration("shared", raw::COS_ADAPTIVE_SHARED_NS, Some(5 * US)),
+    duration("yield", raw::COS_ADAPTIVE_YIELD_NS, Some(10_000 * US)),
+    duration("boost", raw::COS_ADAPTIVE_BOOST_NS, Some(100 * US)),
 ];
 
 /// The seven questions, in the order of `enum cos_question`.

@@ -90,7 +90,7 @@ proptest! {
     fn nothing_of_an_old_verdict_stays(params in any_params(), obs in any_obs(), old in any::<u64>()) {
         let mut dirty = Verdict {
             act: old as u32, reason: old as u32, until_ns: old, slice_ns: old,
-            key: old as i64, watch: old as u32, pad: old as u32,
+            key: old as i64, watch: old as u32, boost_peer: old as u32,
         };
         let (mut task, mut job) = (Task::default(), Job::default());
         wait_into(&params, &obs, &mut task, &mut job, &mut dirty);

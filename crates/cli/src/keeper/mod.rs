@@ -200,6 +200,10 @@ impl Keeper {
                 Some(slot) => (reply.slot, beside) = (slot, Some(self.page.as_fd())),
                 None => reply.status = abi::COS_REPLY_FULL,
             }
+        } else if ask.kind == abi::COS_ASK_OFFER {
+            if !self.offer(index, fds) {
+                reply.status = abi::COS_REPLY_NONE;
+            }
         } else {
             beside = self.deposit(&ask)?;
             if beside.is_none() {
@@ -217,11 +221,23 @@ impl Keeper {
         }
         let slot = self.page.join(ask)?;
         client.slot = Some(slot);
-        let mut fds = fds.into_iter();
-        let bell = fds.next().filter(socket::is_bell);
-        let switches = fds.next().filter(socket::is_switch_record);
-        self.deposits.push(Deposit { bell, switches });
+        let bell = fds.into_iter().next().filter(socket::is_bell);
+        self.deposits.push(Deposit {
+            bell,
+            switches: None,
+        });
         Some(slot)
+    }
+
+    /// A rank's switch record; false where it has no slot or it is none.
+    fn offer(&mut self, index: usize, fds: Vec<OwnedFd>) -> bool {
+        let record = fds.into_iter().next().filter(socket::is_switch_record);
+        let slot = self.clients[index].slot;
+        match slot.and_then(|slot| self.deposits.get_mut(slot as usize)) {
+            Some(deposit) if record.is_some() => deposit.switches = record,
+            _ => return false,
+        }
+        true
     }
 
     /// None where the kind is unknown; Some(None) where there is no such thing.

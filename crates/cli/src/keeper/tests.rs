@@ -191,6 +191,8 @@ fn says_what_it_does_not_have() {
         request(&b, &ask(abi::COS_ASK_JOIN, 1), &[]).0.status,
         abi::COS_REPLY_FULL
     );
+    let no_record = request(&a, &ask(abi::COS_ASK_OFFER, 0), &[&not_a_bell]);
+    assert_eq!(no_record.0.status, abi::COS_REPLY_NONE);
     let other = abi::cos_ask {
         version: 99,
         ..ask(abi::COS_ASK_JOIN, 1)
