@@ -75,20 +75,30 @@ COS_FN void cos_wait_limited(const struct cos_obs *obs, u64 limit_ns, u32 act,
 		cos_verdict(out, act, COS_WHY_PRESET, COS_NEVER_NS);
 }
 
+COS_FN u32 cos_peer_is_off(const struct cos_obs *obs)
+{
+	return (obs->known & COS_F_PEER_STATE) && obs->peer_state == COS_PEER_OFF_CPU;
+}
+
+COS_FN u32 cos_same_job_wants_cpu(const struct cos_obs *obs)
+{
+	return (obs->known & COS_F_NR_SAME_JOB_HERE) && obs->nr_same_job_here;
+}
+
 /* Nobody but our own job wants this CPU. */
 COS_FN void cos_wait_among_us(const u64 *arg, const struct cos_obs *obs,
 			      struct cos_out *out)
 {
-	u32 shared = (obs->known & COS_F_NR_SAME_JOB_HERE) ? obs->nr_same_job_here : 0;
-
-	if (!shared) {
+	if (cos_same_job_wants_cpu(obs)) {
+		cos_verdict(out, COS_ACT_YIELD, COS_WHY_SAME_JOB, COS_NEVER_NS);
+		if (obs->waited_ns >= arg[COS_ADAPTIVE_YIELD_NS])
+			out->act = COS_ACT_BLOCK;
+	} else if (cos_peer_is_off(obs)) {
+		cos_verdict(out, COS_ACT_BLOCK, COS_WHY_PEER_OFF, COS_NEVER_NS);
+	} else {
 		cos_wait_limited(obs, arg[COS_ADAPTIVE_MAX_NS], COS_ACT_BLOCK, out);
 		out->reason = COS_WHY_LIMIT;
-		return;
 	}
-	cos_verdict(out, COS_ACT_YIELD, COS_WHY_SAME_JOB, COS_NEVER_NS);
-	if (obs->waited_ns >= arg[COS_ADAPTIVE_YIELD_NS])
-		out->act = COS_ACT_BLOCK;
 }
 
 COS_FN void cos_wait_among_outsiders(const u64 *arg, const struct cos_obs *obs,
@@ -100,11 +110,11 @@ COS_FN void cos_wait_among_outsiders(const u64 *arg, const struct cos_obs *obs,
 
 	limit_ns = min_u64(max_u64(limit_ns, arg[COS_ADAPTIVE_MIN_NS]),
 			   arg[COS_ADAPTIVE_MAX_NS]);
-	if ((obs->known & COS_F_NR_SAME_JOB_HERE) && obs->nr_same_job_here) {
+	if (cos_same_job_wants_cpu(obs)) {
 		limit_ns = min_u64(limit_ns, arg[COS_ADAPTIVE_SHARED_NS]);
 		why = COS_WHY_SAME_JOB;
 	}
-	if ((obs->known & COS_F_PEER_STATE) && obs->peer_state == COS_PEER_OFF_CPU) {
+	if (cos_peer_is_off(obs)) {
 		limit_ns = 0;
 		why = COS_WHY_PEER_OFF;
 	}

@@ -119,7 +119,7 @@ fn case(rng: &mut StdRng) -> Case {
     case.out = Verdict {
         until_ns: rng.random(),
         key: rng.random(),
-        pad: rng.random(),
+        boost_peer: rng.random(),
         ..Verdict::default()
     };
     case
