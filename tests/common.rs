@@ -45,6 +45,23 @@ pub fn tool(name: &str) -> Result<String, String> {
     }
 }
 
+/// The program that `cc` makes of @source with @flags, in @folder; without a warning.
+pub fn c_program(folder: &Path, source: &Path, flags: &[&str]) -> PathBuf {
+    let program = folder.join(source.file_stem().expect("a C file"));
+    let status = Command::new("cc")
+        .args(["-std=c11", "-Wall", "-Wextra", "-Werror"])
+        .args(flags)
+        .arg("-o")
+        .args([&program, source])
+        .status();
+    assert!(
+        status.as_ref().is_ok_and(|status| status.success()),
+        "cc {flags:?} {}: {status:?}",
+        source.display()
+    );
+    program
+}
+
 /// For tests of the kernel.
 pub fn superuser() -> Result<(), &'static str> {
     if rustix::process::geteuid().is_root() {

@@ -5,7 +5,7 @@
 //! goes red proves nothing.
 #![allow(clippy::unwrap_used)] // helpers of tests
 
-use std::path::{Path, PathBuf};
+use cosched_tests::{c_program, root};
 use std::process::{Command, Output};
 
 /// What is taken out, the scenario that must show it, and as what.
@@ -31,27 +31,11 @@ const SCENARIOS: [&str; 8] = [
     "hand-over",
 ];
 
-fn build(dir: &Path, flags: &[String]) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("model/explore.c");
-    let program = dir.join("explore");
-    let status = Command::new("cc")
-        .args(["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror"])
-        .args(flags)
-        .arg("-o")
-        .args([&program, &source])
-        .status()
-        .unwrap();
-    assert!(
-        status.success(),
-        "cc {flags:?} {}: {status}",
-        source.display()
-    );
-    program
-}
-
-fn explore(flags: &[String], scenario: Option<&str>) -> (Output, String) {
-    let dir = tempfile::tempdir().unwrap();
-    let output = Command::new(build(dir.path(), flags))
+fn explore(flags: &[&str], scenario: Option<&str>) -> (Output, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let source = root().join("tests/model/explore.c");
+    let flags = [&["-O1"], flags].concat();
+    let output = Command::new(c_program(folder.path(), &source, &flags))
         .args(scenario)
         .output()
         .unwrap();
@@ -86,7 +70,7 @@ fn the_protocol_holds_in_every_interleaving() {
 #[test]
 fn each_part_is_needed() {
     for (mutant, scenario, failure) in MUTANTS {
-        let (output, text) = explore(&[format!("-DCOS_MUTANT_{mutant}")], Some(scenario));
+        let (output, text) = explore(&[&format!("-DCOS_MUTANT_{mutant}")], Some(scenario));
         print!("{mutant}: {text}");
         assert_eq!(
             output.status.code(),
