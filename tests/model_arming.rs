@@ -20,9 +20,10 @@ const MUTANTS: [(&str, &str, &str); 8] = [
     ("COUNTED_DISARM", "threads", "LOST WAKE-UP"),
 ];
 
-const SCENARIOS: [&str; 8] = [
+const SCENARIOS: [&str; 9] = [
     "one-ringer",
     "timeout",
+    "pieces",
     "stream",
     "two-ringers",
     "exchange",
