@@ -109,7 +109,11 @@ static void learn_delay(struct cos_thread *self, u64 now)
 	cos_observe(&cos_shim.params, &obs, &self->task, &cos_shim.job);
 }
 
-static void sleep_end(struct cos_thread *self, enum cos_ended ended)
+/*
+ * @hidden: the pass that goes on now may find something and still end in the hook: MPICH's
+ * always, Open MPI's where descriptors are polled (libevent does not count).
+ */
+static void sleep_end(struct cos_thread *self, enum cos_ended ended, bool hidden)
 {
 	u64 now = now_ns();
 
@@ -122,7 +126,7 @@ static void sleep_end(struct cos_thread *self, enum cos_ended ended)
 	self->phase = SPINNING;
 	self->until_ns = 0;
 	self->nr_found = 0;
-	self->grace = !cos_shim.open_mpi;
+	self->grace = hidden;
 	self->rung_awake = ended == BY_DOORBELL;
 	self->timed_out = ended == BY_TIMEOUT;
 	if (ended == BY_TIMEOUT) {
@@ -139,7 +143,8 @@ static void sleep_end(struct cos_thread *self, enum cos_ended ended)
  * Sleep by @nap until it ends by itself or the safety net is over; in pieces that
  * double, with a request for the peer's boost before each, where policy wants that.
  */
-static void sleep_by(struct cos_thread *self, enum cos_ended (*nap)(void *, u64), void *arg)
+static void sleep_by(struct cos_thread *self, enum cos_ended (*nap)(void *, u64), void *arg,
+		     bool hidden)
 {
 	u64 left_ns = self->timeout_ns, piece_ns = self->boost_ns;
 	enum cos_ended ended = BY_TIMEOUT;
@@ -153,7 +158,7 @@ static void sleep_by(struct cos_thread *self, enum cos_ended (*nap)(void *, u64)
 	}
 	if (ended == BY_TIMEOUT)
 		ended = nap(arg, left_ns);
-	sleep_end(self, ended);
+	sleep_end(self, ended, hidden);
 }
 
 static enum cos_ended nap_on_doorbell(void *arg, u64 ns)
@@ -169,7 +174,7 @@ static void sleep_on_doorbell(struct cos_thread *self)
 {
 	int saved = errno;
 
-	sleep_by(self, nap_on_doorbell, self);
+	sleep_by(self, nap_on_doorbell, self, !cos_shim.open_mpi);
 	errno = saved;
 }
 
@@ -180,7 +185,7 @@ bool wait_in_poll(void)
 
 void wait_asleep(enum cos_ended (*nap)(void *, u64), void *arg)
 {
-	sleep_by(&cos_self, nap, arg);
+	sleep_by(&cos_self, nap, arg, true);
 }
 
 /* ---- deciding -------------------------------------------------------------------- */
@@ -327,14 +332,15 @@ static void woke_for_nothing(struct cos_thread *self)
 }
 
 /*
- * MPICH's pass may have sent something and does not tell. Ringing after each would let
- * waiting ranks wake each other for ever, so it gets rarer within a wait.
+ * A pass may have sent something and not have told: see sleep_end(). Ringing after each would
+ * let waiting ranks wake each other for ever, so it gets rarer within a wait.
  */
 static void ring_unseen(struct cos_thread *self)
 {
+	bool unseen = !cos_shim.open_mpi || self->polled >= 2;
 	u32 nr = self->nr_arms;
 
-	if (!cos_shim.open_mpi && (nr <= 4 || !(nr & (nr - 1))))
+	if (unseen && (nr <= 4 || !(nr & (nr - 1))))
 		peers_ring(&self->call);
 }
 
@@ -342,7 +348,6 @@ void wait_pass(void)
 {
 	struct cos_thread *self = &cos_self;
 
-	/* MPICH's hook lies inside the pass that may have found what woke us. */
 	if (self->grace) {
 		self->grace = false;
 		return;
