@@ -270,21 +270,15 @@ struct cos_peers peers_awaited(const struct cos_call *call)
 	return set;
 }
 
-void peers_posted(const struct cos_call *call)
+static void remember_posted(const struct cos_call *call)
 {
-	u32 tags = call->tags;
+	struct cos_peers peers = named_peers(call);
 
-	if (tags & FREES) {
-		__atomic_fetch_add(&age, 1, __ATOMIC_RELAXED);
+	if (call->tags & PERSIST) {
+		add(&persistent, peers);
 		return;
 	}
-	if ((tags & (SEND | RECV | COLLECTIVE)) && unlikely(!cached(call->comm)))
-		remember(call->comm);
-	if (tags & PERSIST)
-		add(&persistent, named_peers(call));
-	if (!(tags & POST))
-		return;
-	add(&posted_now, named_peers(call));
+	add(&posted_now, peers);
 	if (++nr_posts % POSTS_PER_AGE == 0) {
 		posted_before = posted_now;
 		posted_now = (struct cos_peers){ 0, 0 };
@@ -373,6 +367,20 @@ void peers_ring(const struct cos_call *call)
 		ring_peer(call, source_of(call), false);
 	if (tags & PENDING)
 		ring_set(outstanding());
+}
+
+/* The outermost call is over, and succeeded: its communicator is valid. */
+void peers_call_over(const struct cos_call *call)
+{
+	u32 tags = call->tags;
+
+	if (unlikely(tags & FREES))
+		__atomic_fetch_add(&age, 1, __ATOMIC_RELAXED);
+	else if ((tags & (SEND | RECV | COLLECTIVE)) && unlikely(!cached(call->comm)))
+		remember(call->comm);
+	if (tags & (POST | PERSIST))
+		remember_posted(call);
+	peers_ring(call);
 }
 
 /* Other threads of this process: ours may have done their work. */

@@ -117,7 +117,7 @@ void peers_start(void);			/* after MPI_Init: this rank's place in the world */
 struct cos_peers peers_awaited(const struct cos_call *call);
 void peers_ring(const struct cos_call *call);	/* all that the call may have sent to */
 void peers_ring_own(void);		/* the other threads of this process */
-void peers_posted(const struct cos_call *call);
+void peers_call_over(const struct cos_call *call);
 
 /* oncpu.c */
 void oncpu_start(void);

@@ -423,8 +423,7 @@ void wait_end_call(int failed)
 		self->nr_empty_tests = 0;
 	if (unlikely(failed))
 		return;
-	peers_posted(&self->call);
-	peers_ring(&self->call);
+	peers_call_over(&self->call);
 	if (cos_shim.threaded)
 		peers_ring_own();
 }
