@@ -2,6 +2,8 @@
 //! What the tests across parts share: where things are, and how a test says
 //! that this machine lacks what it needs.
 
+pub mod job;
+
 use std::{
     env, fmt,
     io::{self, Write},
@@ -60,6 +62,15 @@ pub fn c_program(folder: &Path, source: &Path, flags: &[&str]) -> PathBuf {
         source.display()
     );
     program
+}
+
+/// @name as PATH finds it.
+pub fn installed(name: &str) -> Result<PathBuf, String> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut found = env::split_paths(&path).map(|folder| folder.join(name));
+    found
+        .find(|file| file.is_file())
+        .ok_or_else(|| format!("{name} is not installed; type: cargo xtask setup"))
 }
 
 /// For tests of the kernel.

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+//! MPI jobs as the tests start them: a program of either MPI, with and without
+//! `cosched run`, and what its report says.
+//!
+//! The programs under test are those that `cargo xtask build` made. Sources in
+//! tests/mpi are compiled here, once per test program, MPI and flags. One job
+//! runs at a time, since stock ranks spin; each is killed after a minute, the only
+//! use of time here: tests look at results, counters and orderings.
+
+use crate::{installed, need, root};
+use serde_json::Value;
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// An MPI library of this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mpi {
+    /// Waits in `sched_yield`.
+    OpenMpi,
+    /// Waits in `ucp_worker_progress`.
+    Mpich,
+}
+
+/// Both, where they are installed; @test is skipped for one that is not.
+pub fn mpis(test: &str) -> Vec<Mpi> {
+    let all = [Mpi::OpenMpi, Mpi::Mpich].into_iter();
+    all.filter(|mpi| need(test, mpi.found()).is_some())
+        .collect()
+}
+
+/// Seconds after which a job hangs.
+const HANGS: &str = "60";
+
+/// Of all launchers: root may, and ranks may outnumber CPUs.
+const LAUNCH: [(&str, &str); 3] = [
+    ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
+    ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+    ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
+];
+
+impl Mpi {
+    /// As Debian's alternatives are called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mpi::OpenMpi => "openmpi",
+            Mpi::Mpich => "mpich",
+        }
+    }
+
+    /// Launcher and compilers are there.
+    pub fn found(self) -> Result<(), String> {
+        let programs = ["mpirun", "mpicc", "mpifort"];
+        let mut programs = programs
+            .map(|name| format!("{name}.{}", self.name()))
+            .into_iter();
+        programs.try_for_each(|name| installed(&name).map(drop))
+    }
+
+    /// The wait point that fires in its ranks on one node.
+    pub fn hook(self) -> &'static str {
+        match self {
+            Mpi::OpenMpi => "sched_yield",
+            Mpi::Mpich => "ucp_worker_progress",
+        }
+    }
+
+    /// A workload of cosched, built for this MPI.
+    pub fn workload(self, name: &str) -> PathBuf {
+        built(&format!("workloads/{}/{name}", self.name()))
+    }
+
+    /// Compiles @source of tests/mpi with `-D@variant` (none: "") and @flags.
+    pub fn compile(self, source: &str, variant: &str, flags: &[&str]) -> PathBuf {
+        let compiler = if source.ends_with(".F90") {
+            "mpifort"
+        } else {
+            "mpicc"
+        };
+        let compiler = format!("{compiler}.{}", self.name());
+        let define = (!variant.is_empty()).then(|| format!("-D{variant}"));
+        let flags: Vec<&str> = define
+            .as_deref()
+            .into_iter()
+            .chain(flags.to_vec())
+            .collect();
+        compile(
+            &compiler,
+            source,
+            &format!("{}{variant}", self.name()),
+            &flags,
+        )
+    }
+}
+
+/// Compiles @source of tests/mpi by @compiler; @kind tells apart what it is compiled as.
+pub fn compile(compiler: &str, source: &str, kind: &str, flags: &[&str]) -> PathBuf {
+    static BUSY: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = BUSY.lock().unwrap_or_else(PoisonError::into_inner);
+    let name = source.replace('.', "-");
+    let dir = release().join("../tmp/mpi").join(kind);
+    fs::create_dir_all(&dir).expect("the target directory is ours");
+    let (program, fresh) = (dir.join(&name), dir.join(format!("{name}.new")));
+    let source = root().join("tests/mpi").join(source);
+    let output = Command::new(compiler)
+        .args(["-O1", "-g", "-Wall", "-o"])
+        .args([&fresh, &source])
+        .args(flags)
+        .current_dir(&dir)
+        .output()
+        .unwrap_or_else(|why| panic!("{compiler}: {why}; type: cargo xtask setup"));
+    assert!(
+        output.status.success(),
+        "{compiler}: {}",
+        text(&output.stderr)
+    );
+    fs::rename(&fresh, &program).expect("both are ours");
+    program
+}
+
+/// What `cargo xtask build` made.
+pub fn built(name: &str) -> PathBuf {
+    let path = release().join(name);
+    assert!(
+        path.exists(),
+        "no {}; type: cargo xtask build",
+        path.display()
+    );
+    path
+}
+
+/// Tests lie in `target/PROFILE/deps`; what they test in `target/release`.
+fn release() -> PathBuf {
+    let test = env::current_exe().expect("/proc is mounted");
+    let target = test.ancestors().nth(3).expect("below the target directory");
+    target.join("release")
+}
+
+/// Bytes that a program printed.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// One job at a time; a test that starts something else beside takes its turn too.
+pub fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A command with a limit, and everything that `cosched run` would give it taken away.
+pub fn limited(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["-k", "5", HANGS]).arg(program).envs(LAUNCH);
+    for name in ["COSCHED", "COSCHED_KEEPER", "LD_PRELOAD"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// A job that may be started with and without cosched.
+#[derive(Clone)]
+pub struct Job {
+    command: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    options: Vec<OsString>,
+    user: Option<u32>,
+    cosched: PathBuf,
+}
+
+/// What became of a job under `cosched run`.
+pub struct Ran {
+    /// Of the job.
+    pub output: Output,
+    /// Of cosched.
+    pub report: Report,
+}
+
+/// The JSON of `cosched run --report=json`.
+pub struct Report(Value);
+
+impl Job {
+    /// @ranks ranks of @program.
+    pub fn new(mpi: Mpi, ranks: u32, program: impl AsRef<OsStr>) -> Self {
+        let launcher = format!("mpirun.{}", mpi.name());
+        let count = ranks.to_string();
+        Self::plain(launcher).arg("-n").arg(count).arg(program)
+    }
+
+    /// A command that is no job.
+    pub fn plain(program: impl AsRef<OsStr>) -> Self {
+        Job {
+            command: vec![program.as_ref().to_owned()],
+            env: Vec::new(),
+            options: Vec::new(),
+            user: None,
+            cosched: built("cosched"),
+        }
+    }
+
+    /// One more argument.
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.command.push(arg.as_ref().to_owned());
+        self
+    }
+
+    /// More arguments.
+    pub fn args<S: AsRef<OsStr>>(self, args: impl IntoIterator<Item = S>) -> Self {
+        args.into_iter().fold(self, Self::arg)
+    }
+
+    /// A variable for the job.
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.env
+            .push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// An option of `cosched run`.
+    pub fn option(mut self, option: impl AsRef<OsStr>) -> Self {
+        self.options.push(option.as_ref().to_owned());
+        self
+    }
+
+    /// As this user, from an installation of cosched that he may read.
+    pub fn as_user(mut self, uid: u32, cosched: &Path) -> Self {
+        self.user = Some(uid);
+        self.cosched = cosched.to_owned();
+        self
+    }
+
+    /// Without cosched.
+    pub fn stock(&self) -> Output {
+        let _turn = turn();
+        let mut command = self.starts(&[]);
+        command.output().expect("timeout(1) is installed")
+    }
+
+    /// Under `cosched run`; its report must be there.
+    pub fn cosched(&self) -> Ran {
+        let _turn = turn();
+        let file = tempfile::NamedTempFile::new().expect("/tmp is writable");
+        let fd_path = file.path();
+        if let Some(uid) = self.user {
+            std::os::unix::fs::chown(fd_path, Some(uid), Some(uid))
+                .expect("only root asks for this");
+        }
+        let run = ["run", "--report=json", "--report-to"].map(OsString::from);
+        let mut words = vec![self.cosched.clone().into_os_string()];
+        words.extend(run);
+        words.push(fd_path.into());
+        words.extend(self.options.clone());
+        words.push("--".into());
+        let output = self
+            .starts(&words)
+            .output()
+            .expect("timeout(1) is installed");
+        let report = fs::read_to_string(fd_path).expect("made above");
+        let report = serde_json::from_str(&report)
+            .unwrap_or_else(|why| panic!("no report ({why}): {}", shown(&output)));
+        Ran {
+            output,
+            report: Report(report),
+        }
+    }
+
+    /// The same output on stdout in both ways, and success; the report.
+    pub fn same_with_and_without(&self) -> Report {
+        let (stock, ran) = (self.stock(), self.cosched());
+        assert!(stock.status.success(), "stock: {}", shown(&stock));
+        assert!(ran.output.status.success(), "{}", shown(&ran.output));
+        assert_eq!(text(&ran.output.stdout), text(&stock.stdout), "{self:?}");
+        ran.report
+    }
+
+    fn starts(&self, before: &[OsString]) -> Command {
+        let mut words: Vec<OsString> = Vec::new();
+        if let Some(uid) = self.user {
+            words.push("setpriv".into());
+            words.extend(["reuid", "regid"].map(|id| format!("--{id}={uid}").into()));
+            words.push("--clear-groups".into());
+        }
+        words.extend(before.iter().chain(&self.command).cloned());
+        let mut command = limited(&words[0]);
+        command.args(&words[1..]);
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command
+    }
+}
+
+impl std::fmt::Debug for Job {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "{:?} {:?}", self.env, self.command)
+    }
+}
+
+/// How a job ended and what it said.
+pub fn shown(output: &Output) -> String {
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    format!("{}\nstdout: {out}\nstderr: {err}", output.status)
+}
+
+impl Ran {
+    /// It succeeded; its stdout.
+    pub fn stdout(&self) -> String {
+        assert!(self.output.status.success(), "{}", shown(&self.output));
+        text(&self.output.stdout)
+    }
+}
+
+impl Report {
+    /// One object per rank.
+    pub fn ranks(&self) -> &[Value] {
+        self.0["ranks"].as_array().expect("a list of ranks")
+    }
+
+    /// A counter, summed over all ranks.
+    pub fn sum(&self, counter: &str) -> u64 {
+        let of = |rank: &Value| rank[counter].as_u64().expect("a counter");
+        self.ranks().iter().map(of).sum()
+    }
+
+    /// Every one of @nr ranks, of one job, was active from MPI_Init to MPI_Finalize.
+    pub fn assert_active(&self, nr: usize) {
+        let named: Vec<u64> = self
+            .ranks()
+            .iter()
+            .map(|rank| number(rank, "world_rank"))
+            .collect();
+        assert_eq!(named, (0..nr as u64).collect::<Vec<_>>(), "{}", self.0);
+        assert_eq!(
+            self.0["jobs"].as_array().map(Vec::len),
+            Some(1),
+            "{}",
+            self.0
+        );
+        for rank in self.ranks() {
+            assert_eq!(rank["state"], "done", "{rank}");
+            assert!(number(rank, "nr_calls") > 0, "{rank}");
+        }
+    }
+
+    /// All ranks that ever waited did so at this wait point, and one did.
+    pub fn assert_hook(&self, hook: &str) {
+        let fired = |rank: &&Value| {
+            rank["hook"]
+                .as_array()
+                .is_some_and(|hooks| hooks.iter().any(|h| h == hook))
+        };
+        assert!(self.ranks().iter().any(|rank| fired(&rank)), "{}", self.0);
+    }
+
+    /// No rank got as far as waiting with us: none joined, or none became active.
+    pub fn assert_passive(&self) {
+        for rank in self.ranks() {
+            assert_eq!(rank["state"], "passive", "{rank}");
+            assert_eq!(rank["nr_calls"], 0, "{rank}");
+        }
+    }
+}
+
+/// A counter of a rank.
+pub fn number(rank: &Value, counter: &str) -> u64 {
+    rank[counter]
+        .as_u64()
+        .unwrap_or_else(|| panic!("no {counter} in {rank}"))
+}
