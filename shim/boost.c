@@ -10,7 +10,8 @@
  * scheduler chooses among all that is runnable, and a short slice makes the rank the
  * first that is eligible. Shares stay EEVDF's; a rank that is not owed time stays off.
  *
- * This thread does nothing else, takes no signal, and follows its rank from CPU to CPU.
+ * This thread does nothing else, takes no signal, and follows its rank from CPU to CPU. It is
+ * started when competitors are first seen: on a free machine there is none.
  */
 #include <pthread.h>
 #include <sched.h>

@@ -55,18 +55,14 @@ static int open_record(void)
 }
 
 /*
- * Once, when we have competitors: it makes each of our switches dearer. Mapped by
- * ourselves first, while we run: the record then begins with our next switch, which is
- * off, so an even count means on.
+ * Only a rank with competitors does it, since it makes each of its switches dearer. Mapped
+ * by ourselves first, while we run: the record then begins with our next switch, which
+ * is off, so an even count means on.
  */
 void oncpu_offer(void)
 {
-	static u32 offered;
-	int fd;
+	int fd = open_record();
 
-	if (__atomic_exchange_n(&offered, 1, __ATOMIC_RELAXED))
-		return;
-	fd = open_record();
 	if (fd < 0)
 		return;
 	if (map_record(fd) != MAP_FAILED && page_offer(fd))

@@ -70,7 +70,6 @@ static void after_init(int failed, int provided)
 	oncpu_start();
 	outsiders_start();
 	slice_start();
-	boost_start();
 	cos_shim.me->begin_ns = now_ns();
 	cos_shim.me->cpu_ns = process_cpu_ns();
 	__atomic_store_n(&cos_shim.me->state, COS_RANK_COMPUTING, __ATOMIC_RELEASE);

@@ -16,7 +16,9 @@ const C_FLAGS: [&str; 6] = ["-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-Werro
 
 /// Everything, into the release directory.
 pub fn all(tree: &Tree) -> Result<()> {
-    run(cargo().args(["build", "--release", "--workspace", "--exclude=xtask"]))?;
+    run(cargo()
+        .args(["build", "--release", "--workspace", "--exclude=xtask"])
+        .env("COSCHED_REVISION", revision()))?;
     shim(tree)?;
     let found = mpis(tree);
     if found.is_empty() {
@@ -47,6 +49,19 @@ fn mpis(tree: &Tree) -> Vec<(PathBuf, String)> {
         compilers.map(move |(cc, mpi)| (cc, format!("{mpi}-{name}")))
     });
     system.chain(newer).collect()
+}
+
+/// What is built, for the provenance of measurements.
+fn revision() -> String {
+    let described = Command::new("git")
+        .args(["describe", "--always", "--dirty", "--abbrev=10"])
+        .output();
+    match described {
+        Ok(output) if output.status.success() => {
+            String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        }
+        _ => "unknown".to_owned(),
+    }
 }
 
 fn shim(tree: &Tree) -> Result<()> {
