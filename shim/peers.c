@@ -175,7 +175,7 @@ static void forget_all(void)
 }
 
 /* After a successful call on it: outside the library, the handle is valid. */
-static void remember(long handle)
+static struct comm *remember(long handle)
 {
 	struct comm *comm = &comms[((u64)handle * 0x9e3779b97f4a7c15ULL) >> 58];
 	int inter = 0, size = 0;
@@ -198,29 +198,26 @@ static void remember(long handle)
 		comm->slot = NULL;
 	}
 	PMPI(Group_free, &group);
+	return comm->slot ? comm : NULL;
 }
 
 /* ---- sets of peers ---------------------------------------------------------------- */
 
-/* Slot of @rank in the call's communicator, or -1. */
-static int slot_of(const struct cos_call *call, int rank)
+/* Slot of @rank in @comm, or -1: a wildcard or nobody (each MPI has its own negative
+ * numbers), or not known to this node. */
+static int slot_of(const struct comm *comm, int rank)
 {
-	struct comm *comm = cached(call->comm);
-
-	return comm && (u32)rank < comm->size ? comm->slot[rank] : -1;
+	return comm && rank >= 0 && (u32)rank < comm->size ? comm->slot[rank] : -1;
 }
 
-static u64 members_of(const struct cos_call *call)
+static u64 members_of(const struct comm *comm)
 {
-	struct comm *comm = cached(call->comm);
-
 	return comm ? comm->members : COS_AWAITS_ANY;
 }
 
-/* A negative rank is a wildcard or nobody: each MPI has its own numbers. */
-static u64 peer_set(const struct cos_call *call, int rank)
+static u64 peer_set(const struct comm *comm, int rank)
 {
-	int slot = rank < 0 ? -1 : slot_of(call, rank);
+	int slot = slot_of(comm, rank);
 
 	return slot < 0 ? COS_AWAITS_ANY : bit_of((u32)slot);
 }
@@ -230,17 +227,17 @@ static int source_of(const struct cos_call *call)
 	return call->tags & SEND ? call->peer2 : call->peer;
 }
 
-static struct cos_peers named_peers(const struct cos_call *call)
+static struct cos_peers named_peers(const struct cos_call *call, const struct comm *comm)
 {
 	struct cos_peers peers = { 0, 0 };
 	u64 both = 0;
 
 	if (call->tags & SEND)
-		peers.to = peer_set(call, call->peer);
+		peers.to = peer_set(comm, call->peer);
 	if (call->tags & RECV)
-		peers.from = peer_set(call, source_of(call));
+		peers.from = peer_set(comm, source_of(call));
 	if (call->tags & COLLECTIVE)
-		both |= members_of(call);
+		both |= members_of(comm);
 	if (call->tags & ANYONE)
 		both = COS_AWAITS_ANY;
 	return (struct cos_peers){ peers.from | both, peers.to | both };
@@ -262,7 +259,7 @@ static void add(struct cos_peers *set, struct cos_peers more)
 
 struct cos_peers peers_awaited(const struct cos_call *call)
 {
-	struct cos_peers set = named_peers(call);
+	struct cos_peers set = named_peers(call, cached(call->comm));
 
 	add(&set, outstanding());
 	if (!(set.from | set.to))
@@ -270,9 +267,9 @@ struct cos_peers peers_awaited(const struct cos_call *call)
 	return set;
 }
 
-static void remember_posted(const struct cos_call *call)
+static void remember_posted(const struct cos_call *call, const struct comm *comm)
 {
-	struct cos_peers peers = named_peers(call);
+	struct cos_peers peers = named_peers(call, comm);
 
 	if (call->tags & PERSIST) {
 		add(&persistent, peers);
@@ -341,9 +338,9 @@ static void ring_set(struct cos_peers set)
 	}
 }
 
-static void ring_peer(const struct cos_call *call, int rank, bool to)
+static void ring_peer(const struct comm *comm, int rank, bool to)
 {
-	int slot = rank < 0 ? -1 : slot_of(call, rank);
+	int slot = slot_of(comm, rank);
 
 	if (slot >= 0)
 		ring_slot((u32)slot, to, !to);
@@ -352,35 +349,45 @@ static void ring_peer(const struct cos_call *call, int rank, bool to)
 					     to ? COS_AWAITS_ANY : 0 });
 }
 
-void peers_ring(const struct cos_call *call)
+static void ring_for(const struct cos_call *call, const struct comm *comm)
 {
 	u32 tags = call->tags;
 
 	bell_fence();
 	if (tags & (COLLECTIVE | ANYONE)) {
-		ring_set(named_peers(call));
+		ring_set(named_peers(call, comm));
 		return;
 	}
 	if (tags & SEND)
-		ring_peer(call, call->peer, true);
+		ring_peer(comm, call->peer, true);
 	if (tags & RECV)
-		ring_peer(call, source_of(call), false);
+		ring_peer(comm, source_of(call), false);
 	if (tags & PENDING)
 		ring_set(outstanding());
+}
+
+/* From within the call. */
+void peers_ring(const struct cos_call *call)
+{
+	ring_for(call, cached(call->comm));
 }
 
 /* The outermost call is over, and succeeded: its communicator is valid. */
 void peers_call_over(const struct cos_call *call)
 {
+	struct comm *comm = NULL;
 	u32 tags = call->tags;
 
 	if (unlikely(tags & FREES))
 		__atomic_fetch_add(&age, 1, __ATOMIC_RELAXED);
-	else if ((tags & (SEND | RECV | COLLECTIVE)) && unlikely(!cached(call->comm)))
-		remember(call->comm);
+	else if (tags & (SEND | RECV | COLLECTIVE)) {
+		comm = cached(call->comm);
+		if (unlikely(!comm))
+			comm = remember(call->comm);
+	}
 	if (tags & (POST | PERSIST))
-		remember_posted(call);
-	peers_ring(call);
+		remember_posted(call, comm);
+	ring_for(call, comm);
 }
 
 /* Other threads of this process: ours may have done their work. */
