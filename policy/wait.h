@@ -47,6 +47,9 @@ enum cos_adaptive_arg {
 	COS_ADAPTIVE_BOOST_NS,		/* first interval of asking for the peer's boost; 0 = never */
 };
 
+/* A peer that is off its CPU for longer is asleep rather than preempted. */
+#define COS_BOOST_FOR_NS 20000000ULL
+
 /* More than a tenth of a competitor counts as one. */
 #define COS_OUTSIDER_Q8 26
 
@@ -120,7 +123,8 @@ COS_FN void cos_wait_among_outsiders(const u64 *arg, const struct cos_obs *obs,
 	}
 	cos_wait_limited(obs, limit_ns, COS_ACT_BLOCK, out);
 	out->reason = why;
-	if (out->act == COS_ACT_BLOCK && arg[COS_ADAPTIVE_BOOST_NS]) {
+	if (out->act == COS_ACT_BLOCK && arg[COS_ADAPTIVE_BOOST_NS] &&
+	    obs->waited_ns < COS_BOOST_FOR_NS) {
 		out->boost_peer = 1;
 		out->until_ns = sat_add(obs->now_ns, arg[COS_ADAPTIVE_BOOST_NS]);
 	}
