@@ -318,6 +318,11 @@ impl Report {
         self.0["ranks"].as_array().expect("a list of ranks")
     }
 
+    /// How many MPI jobs had ranks on this node.
+    pub fn nr_jobs(&self) -> usize {
+        self.0["jobs"].as_array().map_or(0, Vec::len)
+    }
+
     /// A counter, summed over all ranks.
     pub fn sum(&self, counter: &str) -> u64 {
         let of = |rank: &Value| rank[counter].as_u64().expect("a counter");

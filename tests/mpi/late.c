@@ -109,6 +109,7 @@ int main(int argc, char **argv)
 {
 	MPI_Init(&argc, &argv);
 	start();
+	getsid(0);			/* a mark for who traces system calls */
 	late = ranks - 1;
 	large = calloc(LARGE, sizeof(*large));
 	for (int a = 1; a < argc; a++)

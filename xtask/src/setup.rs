@@ -9,7 +9,7 @@ use anyhow::Result;
 
 use crate::tree::{output, run, which, Missing};
 
-const PACKAGES: [(&str, &str); 19] = [
+const PACKAGES: [(&str, &str); 20] = [
     ("gcc", "the shim and what the workloads' compilers call"),
     ("make", "make test, make demo"),
     (
@@ -31,6 +31,7 @@ const PACKAGES: [(&str, &str); 19] = [
     ("pvm-dev", "to build a PVM program"),
     ("python3-mpi4py", "MPI loaded with RTLD_LOCAL"),
     ("valgrind", "callgrind counts the instructions per MPI call"),
+    ("strace", "tests count the system calls of ranks"),
     ("iproute2", "network namespaces stand in for nodes"),
 ];
 

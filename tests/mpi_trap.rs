@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The yield trap: a rank that yields without our hook is thirteen times slower, so
+//! whatever keeps the preload from a rank must leave it as stock is. Counted with
+//! strace: `sched_yield` is the system call that must not be there. And a process that
+//! is no rank makes the system calls that it makes without us.
+#![allow(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+use cosched_tests::{
+    installed,
+    job::{built, compile, limited, mpis, text, turn, Job, Mpi, Ran},
+    need, superuser,
+};
+use std::{
+    collections::HashSet,
+    fs,
+    os::unix::fs::{chown, PermissionsExt},
+    path::Path,
+};
+
+/// Between launcher and rank: ways to lose what `cosched run` gave.
+const DROPS: [(&str, &str); 5] = [
+    ("unset in a shell", r#"unset LD_PRELOAD; exec "$@""#),
+    (
+        "without the keeper's address",
+        r#"unset COSCHED_KEEPER; exec "$@""#,
+    ),
+    ("told to be off", r#"COSCHED=off exec "$@""#),
+    (
+        "nobody listens, nothing to start",
+        r#"COSCHED_KEEPER=/no/such COSCHED_EXE=/no/such exec "$@""#,
+    ),
+    (
+        "an environment of its own",
+        r#"keep=$(env | grep -E '^(OMPI|PMIX?|HYDRA|HYDI|PATH|HOME)[A-Za-z0-9_]*=[^ ]*$')
+           exec env -i $keep "$@""#,
+    ),
+];
+
+/// A job of two ranks in which one waits 300 ms, all of it below strace.
+fn traced(log: &Path, mpi: Mpi, program: &Path) -> Job {
+    let launcher = format!("mpirun.{}", mpi.name());
+    Job::plain("strace")
+        .args([
+            "-f",
+            "-qq",
+            "-e",
+            "trace=sched_yield,getsid",
+            "-e",
+            "signal=none",
+            "-o",
+        ])
+        .arg(log)
+        .args([&launcher, "-n", "2"])
+        .arg(program)
+}
+
+/// Of ranks, after MPI_Init: some libraries that Open MPI loads yield for themselves.
+fn nr_yields(log: &Path) -> usize {
+    let log = fs::read_to_string(log).unwrap();
+    let mut ranks = HashSet::new();
+    let mut nr_yields = 0;
+    for (pid, call) in log.lines().filter_map(|line| line.split_once(' ')) {
+        if call.trim_start().starts_with("getsid(") {
+            ranks.insert(pid);
+        } else if call.contains("sched_yield(") && ranks.contains(pid) {
+            nr_yields += 1;
+        }
+    }
+    assert_eq!(ranks.len(), 2, "{log}");
+    nr_yields
+}
+
+fn assert_stock(what: &str, ran: &Ran, log: &Path) {
+    assert!(ran.stdout().starts_with("recv ok\n"), "{what}");
+    ran.report.assert_passive();
+    assert_eq!(nr_yields(log), 0, "{what}");
+}
+
+#[test]
+fn without_the_preload_a_rank_is_as_stock() {
+    let test = "mpi_trap::without_the_preload_a_rank_is_as_stock";
+    if need(test, installed("strace")).is_none() {
+        return;
+    }
+    let log = tempfile::NamedTempFile::new().unwrap();
+    for mpi in mpis(test) {
+        let program = mpi.compile("late.c", "", &[]);
+        for (what, script) in DROPS {
+            let job = traced(log.path(), mpi, Path::new("sh"));
+            let job = job.args(["-c", script, "sh"]).arg(&program).arg("recv");
+            assert_stock(what, &job.cosched(), log.path());
+        }
+    }
+}
+
+/// That the count above is able to see one.
+#[test]
+fn a_rank_that_is_to_yield_is_seen_yielding() {
+    let test = "mpi_trap::a_rank_that_is_to_yield_is_seen_yielding";
+    if need(test, installed("strace")).is_none() {
+        return;
+    }
+    let log = tempfile::NamedTempFile::new().unwrap();
+    for mpi in mpis(test) {
+        let program = mpi.compile("late.c", "", &[]);
+        let job = traced(log.path(), mpi, &program).arg("recv");
+        let ran = job.option("--policy=spin-yield").cosched();
+        assert_eq!(ran.stdout(), "recv ok\n");
+        assert!(nr_yields(log.path()) > 0);
+    }
+}
+
+/// Its own definitions of MPI's functions come before any preloaded ones.
+#[test]
+fn a_statically_linked_mpi_is_as_stock() {
+    let test = "mpi_trap::a_statically_linked_mpi_is_as_stock";
+    if need(test, installed("strace").and(Mpi::Mpich.found())).is_none() {
+        return;
+    }
+    let flags = [
+        "-Wl,--as-needed,-Bstatic",
+        "-lmpich",
+        "-Wl,-Bdynamic",
+        "-lucp",
+        "-lucs",
+        "-lhwloc",
+    ];
+    let program = compile("mpicc.mpich", "late.c", "mpich-static", &flags);
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let ran = traced(log.path(), Mpi::Mpich, &program)
+        .arg("recv")
+        .cosched();
+    assert_stock("libmpich.a", &ran, log.path());
+}
+
+/// The kernel says "secure", and the loader preloads nothing. (Open MPI's launcher does not
+/// talk to such ranks, with cosched or without.)
+#[test]
+fn a_set_group_id_program_is_as_stock() {
+    let test = "mpi_trap::a_set_group_id_program_is_as_stock";
+    let tools = installed("strace").and(Mpi::Mpich.found());
+    let (Some(()), Some(())) = (need(test, superuser()), need(test, tools)) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let program = folder.path().join("late");
+    fs::copy(Mpi::Mpich.compile("late.c", "", &[]), &program).unwrap();
+    chown(&program, None, Some(1)).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o2755)).unwrap();
+    let ran = traced(log.path(), Mpi::Mpich, &program)
+        .arg("recv")
+        .cosched();
+    assert_stock("set-group-ID", &ran, log.path());
+}
+
+/// No child, whatever it is, finds a switch that makes an MPI yield.
+#[test]
+fn no_environment_says_yield() {
+    for mpi in mpis("mpi_trap::no_environment_says_yield") {
+        for policy in ["auto", "spin-yield"] {
+            let job = Job::new(mpi, 2, "env").option(format!("--policy={policy}"));
+            let variables = job.cosched().stdout().to_lowercase();
+            assert!(variables.contains("cosched_keeper="), "{variables}");
+            let said: Vec<&str> = variables
+                .lines()
+                .filter(|line| line.contains("yield"))
+                .collect();
+            assert!(said.is_empty(), "{said:?}");
+        }
+    }
+}
+
+/// Names of the system calls of each process of @command after its getppid(), sorted.
+fn system_calls(command: &[&str]) -> Vec<Vec<String>> {
+    let folder = tempfile::tempdir().unwrap();
+    let _turn = turn();
+    let mut strace = limited("strace");
+    strace.args(["-ff", "-qq", "-e", "signal=none", "-o"]);
+    let output = strace.arg(folder.path().join("log")).args(command).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let logs = fs::read_dir(folder.path()).unwrap().flatten();
+    let mut all: Vec<Vec<String>> = logs.map(|log| names_after_loading(&log.path())).collect();
+    all.retain(|calls| !calls.is_empty());
+    all.sort();
+    all
+}
+
+/// After the last getppid(): an executed program is loaded again.
+fn names_after_loading(log: &Path) -> Vec<String> {
+    let log = fs::read_to_string(log).unwrap();
+    let names: Vec<&str> = log
+        .lines()
+        .filter_map(|line| line.split('(').next())
+        .collect();
+    let loaded = names.iter().rposition(|name| *name == "getppid");
+    let calls = loaded.map(|at| &names[at..]).unwrap_or_default();
+    calls.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn what_is_no_rank_makes_the_same_system_calls() {
+    let test = "mpi_trap::what_is_no_rank_makes_the_same_system_calls";
+    if need(test, installed("strace")).is_none() {
+        return;
+    }
+    let program = compile("cc", "plain.c", "plain", &[]);
+    let plain = program.to_str().unwrap();
+    let cosched = built("cosched");
+    let run = [cosched.to_str().unwrap(), "run", "--"];
+    // The program, a child that executes it and one that it spawned; a shell (which asks
+    // for its parent at the start too) beside them.
+    for (command, nr) in [(&[plain][..], 3), (&["sh", "-c", "$0; exit 0", plain], 4)] {
+        let stock = system_calls(command);
+        assert_eq!(stock.len(), nr, "{stock:?}");
+        assert_eq!(system_calls(&[&run, command].concat()), stock);
+    }
+}
