@@ -55,7 +55,10 @@ fn a_call_costs_few_instructions_more() {
             collected(&ran.output.stderr)
         });
         let added = cosched.saturating_sub(stock);
-        assert!(added > 0, "{mpi:?}: nothing was added, so nothing was measured");
+        assert!(
+            added > 0,
+            "{mpi:?}: nothing was added, so nothing was measured"
+        );
         assert!(added <= MOST_INSTRUCTIONS, "{mpi:?}: {added} instructions");
     }
 }
