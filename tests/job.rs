@@ -16,6 +16,8 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Output},
     sync::{Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
 };
 
 /// An MPI library of this machine.
@@ -168,6 +170,7 @@ pub struct Job {
     command: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
     options: Vec<OsString>,
+    around: Vec<OsString>,
     user: Option<u32>,
     cosched: PathBuf,
 }
@@ -197,6 +200,7 @@ impl Job {
             command: vec![program.as_ref().to_owned()],
             env: Vec::new(),
             options: Vec::new(),
+            around: Vec::new(),
             user: None,
             cosched: built("cosched"),
         }
@@ -226,11 +230,23 @@ impl Job {
         self
     }
 
-    /// As this user, from an installation of cosched that he may read.
-    pub fn as_user(mut self, uid: u32, cosched: &Path) -> Self {
-        self.user = Some(uid);
-        self.cosched = cosched.to_owned();
+    /// All of it, cosched too, as the command of this command.
+    pub fn within<S: AsRef<OsStr>>(mut self, around: impl IntoIterator<Item = S>) -> Self {
+        self.around = around
+            .into_iter()
+            .map(|word| word.as_ref().to_owned())
+            .collect();
         self
+    }
+
+    /// As this user, from an installation of cosched that he may read.
+    pub fn as_user(self, uid: u32, cosched: &Path) -> Self {
+        let [user, group] = ["reuid", "regid"].map(|id| format!("--{id}={uid}"));
+        Job {
+            user: Some(uid),
+            cosched: cosched.to_owned(),
+            ..self.within(["setpriv", &user, &group, "--clear-groups"])
+        }
     }
 
     /// Without cosched.
@@ -278,13 +294,7 @@ impl Job {
     }
 
     fn starts(&self, before: &[OsString]) -> Command {
-        let mut words: Vec<OsString> = Vec::new();
-        if let Some(uid) = self.user {
-            words.push("setpriv".into());
-            words.extend(["reuid", "regid"].map(|id| format!("--{id}={uid}").into()));
-            words.push("--clear-groups".into());
-        }
-        words.extend(before.iter().chain(&self.command).cloned());
+        let words: Vec<_> = [&self.around, before, &self.command].concat();
         let mut command = limited(&words[0]);
         command.args(&words[1..]);
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
@@ -296,6 +306,32 @@ impl std::fmt::Debug for Job {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         write!(f, "{:?} {:?}", self.env, self.command)
     }
+}
+
+/// Processes whose environment has an entry that begins with @text.
+fn with_variable(text: &str) -> Vec<String> {
+    let all = fs::read_dir("/proc").expect("it is mounted").flatten();
+    let processes = all.filter_map(|entry| {
+        let environ = fs::read(entry.path().join("environ")).ok()?;
+        let mut variables = environ.split(|byte| *byte == 0);
+        let found = variables.any(|variable| variable.starts_with(text.as_bytes()));
+        found.then(|| fs::read_to_string(entry.path().join("comm")).unwrap_or_default())
+    });
+    processes.collect()
+}
+
+/// No process is left that was given this variable, in a while: launchers reap their last
+/// child after they have gone, and a keeper stays for two seconds.
+pub fn assert_nothing_left(variable: &str) {
+    let mut left = with_variable(variable);
+    for _ in 0..200 {
+        if left.is_empty() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(50));
+        left = with_variable(variable);
+    }
+    panic!("left behind: {left:?}");
 }
 
 /// How a job ended and what it said.

@@ -91,6 +91,7 @@ fn a_packet_wakes_its_receiver() {
         ran.report.assert_hook("poll");
         let waiter = &ran.report.ranks()[0];
         assert!(number(waiter, "nr_wakes") >= ways.len() as u64, "{waiter}");
-        assert_eq!(ran.report.sum("nr_missed"), 0, "{waiter}");
+        // A sleep may end by time just as a packet comes.
+        assert!(ran.report.sum("nr_missed") <= 1, "{waiter}");
     }
 }

@@ -5,10 +5,9 @@
 #![allow(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 use cosched_tests::{
-    job::{compile, mpis, text, Job, Mpi},
+    job::{assert_nothing_left, compile, mpis, text, Job, Mpi},
     need,
 };
-use std::{fs, thread, time::Duration};
 
 #[test]
 fn what_a_rank_starts_is_no_rank() {
@@ -32,32 +31,6 @@ fn handlers_run_while_their_rank_is_blocked() {
     }
 }
 
-/// Processes that were given this variable.
-fn with_variable(name: &str) -> Vec<String> {
-    let mine = format!("{name}=1");
-    let all = fs::read_dir("/proc").unwrap().flatten();
-    let pids = all.filter_map(|entry| {
-        let environ = fs::read(entry.path().join("environ")).ok()?;
-        let mut variables = environ.split(|byte| *byte == 0);
-        let found = variables.any(|variable| variable == mine.as_bytes());
-        found.then(|| fs::read_to_string(entry.path().join("comm")).unwrap_or_default())
-    });
-    pids.collect()
-}
-
-/// Launchers reap their last child a moment after they have gone.
-fn assert_nothing_left(variable: &str) {
-    let mut left = with_variable(variable);
-    for _ in 0..100 {
-        if left.is_empty() {
-            return;
-        }
-        thread::sleep(Duration::from_millis(50));
-        left = with_variable(variable);
-    }
-    panic!("left behind: {left:?}");
-}
-
 #[test]
 fn a_blocked_rank_is_ended_as_without_cosched() {
     for mpi in mpis("mpi_processes::a_blocked_rank_is_ended_as_without_cosched") {
@@ -66,7 +39,7 @@ fn a_blocked_rank_is_ended_as_without_cosched() {
             let variable = format!("COSCHED_TEST_{ending}_{}", std::process::id());
             let job = Job::new(mpi, 3, &program).arg(ending).env(&variable, "1");
             let ran = job.cosched();
-            assert_nothing_left(&variable);
+            assert_nothing_left(&format!("{variable}=1"));
             assert_eq!(ran.output.status, job.stock().status, "{job:?}");
             assert_eq!(ran.report.ranks().len(), 3);
         }

@@ -155,6 +155,27 @@ fn a_set_group_id_program_is_as_stock() {
     assert_stock("set-group-ID", &ran, log.path());
 }
 
+/// As in a container: the loader looks for the library and does not find it.
+#[test]
+fn where_the_library_is_not_mounted_a_rank_is_as_stock() {
+    let test = "mpi_trap::where_the_library_is_not_mounted_a_rank_is_as_stock";
+    let tools = installed("strace").and(installed("unshare"));
+    if need(test, superuser()).is_none() || need(test, tools).is_none() {
+        return;
+    }
+    let library = built("libcosched.so");
+    let hide = r#"mount -t tmpfs none "$0"; exec "$@""#;
+    let log = tempfile::NamedTempFile::new().unwrap();
+    for mpi in mpis(test) {
+        let job = traced(log.path(), mpi, Path::new("unshare"))
+            .args(["--mount", "sh", "-c", hide])
+            .arg(library.parent().unwrap())
+            .arg(mpi.compile("late.c", "", &[]))
+            .arg("recv");
+        assert_stock("hidden", &job.cosched(), log.path());
+    }
+}
+
 /// No child, whatever it is, finds a switch that makes an MPI yield.
 #[test]
 fn no_environment_says_yield() {
