@@ -56,13 +56,21 @@ enum cos_adaptive_arg {
 /* Words of cos_task used by this question. */
 enum cos_wait_word {
 	COS_W_WAKE_COST_NS,		/* learned: from doorbell to running */
+	COS_W_VAIN_YIELDS,		/* in a row: nobody took the CPU */
 };
+
+/* A yield that is over so soon switched to nobody. */
+#define COS_VAIN_YIELD_NS 1000
+#define COS_VAIN_YIELDS 64
 
 COS_FN void cos_wait_observe(const struct cos_obs *obs, struct cos_task *task)
 {
 	if (obs->event == COS_EV_WAKE && (obs->known & COS_F_WAKE_COST))
 		task->w[COS_W_WAKE_COST_NS] =
 			learn(task->w[COS_W_WAKE_COST_NS], obs->wake_cost_ns, 3);
+	if (obs->event == COS_EV_RUN && (obs->known & COS_F_WAITED))
+		task->w[COS_W_VAIN_YIELDS] = obs->waited_ns < COS_VAIN_YIELD_NS ?
+			sat_add(task->w[COS_W_VAIN_YIELDS], 1) : 0;
 }
 
 /* Spin until @limit_ns of waiting are over, then @act. */
@@ -90,11 +98,14 @@ COS_FN u32 cos_same_job_wants_cpu(const struct cos_obs *obs)
 
 /* Nobody but our own job wants this CPU. */
 COS_FN void cos_wait_among_us(const u64 *arg, const struct cos_obs *obs,
-			      struct cos_out *out)
+			      const struct cos_task *task, struct cos_out *out)
 {
+	u64 yield_ns = task->w[COS_W_VAIN_YIELDS] < COS_VAIN_YIELDS ?
+		arg[COS_ADAPTIVE_YIELD_NS] : arg[COS_ADAPTIVE_MAX_NS];
+
 	if (cos_same_job_wants_cpu(obs)) {
 		cos_verdict(out, COS_ACT_YIELD, COS_WHY_SAME_JOB, COS_NEVER_NS);
-		if (obs->waited_ns >= arg[COS_ADAPTIVE_YIELD_NS])
+		if (obs->waited_ns >= yield_ns)
 			out->act = COS_ACT_BLOCK;
 	} else if (cos_peer_is_off(obs)) {
 		cos_verdict(out, COS_ACT_BLOCK, COS_WHY_PEER_OFF, COS_NEVER_NS);
@@ -136,7 +147,7 @@ COS_FN void cos_wait_adaptive(const u64 *arg, const struct cos_obs *obs,
 	if ((obs->known & COS_F_OUTSIDERS) && obs->nr_outsiders_q8 >= COS_OUTSIDER_Q8)
 		cos_wait_among_outsiders(arg, obs, task, out);
 	else
-		cos_wait_among_us(arg, obs, out);
+		cos_wait_among_us(arg, obs, task, out);
 	if (out->act == COS_ACT_SPIN)
 		out->reason = COS_WHY_PAYS;
 	out->watch = COS_F_PEER_STATE | COS_F_NR_SAME_JOB_HERE;

@@ -38,7 +38,10 @@ void boost_start(void)
 	pthread_attr_t attr;
 	pthread_t thread;
 	sigset_t all, before;
+	static u32 started;
 
+	if (__atomic_exchange_n(&started, 1, __ATOMIC_RELAXED))
+		return;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&attr);

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -37,6 +38,7 @@ typedef struct perf_event_mmap_page switches;
 
 static switches **watched;		/* by slot; MAP_FAILED = not to be had */
 static size_t record_bytes;
+static int own_record = -1;
 
 static switches *map_record(int fd)
 {
@@ -61,13 +63,22 @@ static int open_record(void)
  */
 void oncpu_offer(void)
 {
-	int fd = open_record();
+	if (own_record < 0) {
+		own_record = open_record();
+		if (own_record < 0 || map_record(own_record) == MAP_FAILED ||
+		    !page_offer(own_record))
+			return;
+	}
+	ioctl(own_record, PERF_EVENT_IOC_ENABLE, 0);
+	__atomic_store_n(&cos_shim.me->watchable, 1, __ATOMIC_RELEASE);
+}
 
-	if (fd < 0)
-		return;
-	if (map_record(fd) != MAP_FAILED && page_offer(fd))
-		__atomic_store_n(&cos_shim.me->watchable, 1, __ATOMIC_RELEASE);
-	close(fd);
+/* The competitors left: switches are cheap again. We run, so the count stays even. */
+void oncpu_withdraw(void)
+{
+	__atomic_store_n(&cos_shim.me->watchable, 0, __ATOMIC_RELEASE);
+	if (own_record >= 0)
+		ioctl(own_record, PERF_EVENT_IOC_DISABLE, 0);
 }
 
 void oncpu_start(void)

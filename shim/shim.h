@@ -122,6 +122,7 @@ void peers_call_over(const struct cos_call *call);
 /* oncpu.c */
 void oncpu_start(void);
 void oncpu_offer(void);			/* our own switches, for others to watch */
+void oncpu_withdraw(void);
 u32 oncpu_awaited(const struct cos_peers *awaits, u64 waited_ns);	/* enum cos_peer_state; 0 = unknown */
 void oncpu_boost_awaited(const struct cos_peers *awaits);
 u32 oncpu_same_job_here(u64 now);	/* ranks of this job that want our CPU */

@@ -190,13 +190,17 @@ void wait_asleep(enum cos_ended (*nap)(void *, u64), void *arg)
 
 /* ---- deciding -------------------------------------------------------------------- */
 
-/* Once: what only a rank with competitors needs, and a free machine need not pay for. */
-static void meet_competition(void)
+/* What only a rank with competitors needs, and a free machine need not pay for. */
+static void meet_competition(u32 competing)
 {
 	static u32 met;
 
-	if (__atomic_exchange_n(&met, 1, __ATOMIC_RELAXED))
+	if (__atomic_exchange_n(&met, competing, __ATOMIC_RELAXED) == competing)
 		return;
+	if (!competing) {
+		oncpu_withdraw();
+		return;
+	}
 	oncpu_offer();
 	boost_start();
 	boost_follow(current_cpu());
@@ -213,9 +217,8 @@ static void see(struct cos_thread *self, u64 now, struct cos_obs *obs)
 	obs->nr_same_job_here = oncpu_same_job_here(now);
 	if (outsiders_here(now, &obs->nr_outsiders_q8))
 		obs->known |= COS_F_OUTSIDERS;
-	if (obs->nr_outsiders_q8 >= COS_OUTSIDER_Q8 &&
-	    cos_shim.params.answer[COS_Q_WAIT] == COS_WAIT_ADAPTIVE)
-		meet_competition();
+	if (cos_shim.params.answer[COS_Q_WAIT] == COS_WAIT_ADAPTIVE)
+		meet_competition(obs->nr_outsiders_q8 >= COS_OUTSIDER_Q8);
 }
 
 static void yield(struct cos_thread *self, u64 now)
