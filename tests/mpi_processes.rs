@@ -88,7 +88,9 @@ fn profilers_stay_in_the_chain() {
     }
 }
 
+/// Each run has a directory of its own: it must not read what the last one's daemon said.
 const PVM: &str = r#"
+PVM_TMP=$(mktemp -d -p "$PVM_TMP"); export PVM_TMP
 pvmd -n127.0.0.1 >"$PVM_TMP/said" &
 until PVMSOCK=$(head -n 1 "$PVM_TMP/said") && [ -n "$PVMSOCK" ]; do sleep 0.05; done
 export PVMSOCK
