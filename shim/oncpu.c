@@ -197,16 +197,25 @@ static u32 one_peer(u32 s, u64 waited_ns)
 	return state;
 }
 
+/* The awaited slots, we ourselves not; none where they are too many, or folded, to look at. */
+static u64 few_awaited(const struct cos_peers *awaits)
+{
+	u32 nr_used = (u32)min_u64(cos_shim.page->nr_used, cos_shim.nr_slots);
+	u64 set = awaits->from | awaits->to;
+
+	if (nr_used > 64)
+		return 0;
+	set &= ~cos_shim.bit & (nr_used == 64 ? ~0ULL : (1ULL << nr_used) - 1);
+	return __builtin_popcountll(set) > MOST_PEERS_LOOKED_AT ? 0 : set;
+}
+
 /* The worst of all awaited: off, else waking, else unknown, else on. */
 u32 oncpu_awaited(const struct cos_peers *awaits, u64 waited_ns)
 {
-	u64 set = awaits->from | awaits->to;
+	u64 set = few_awaited(awaits);
 	bool waking = false, unknown = false;
-	u32 nr_used = (u32)min_u64(cos_shim.page->nr_used, cos_shim.nr_slots);
 
-	if (nr_used <= 64 && cos_shim.slot < 64)
-		set &= ~cos_shim.bit & (nr_used == 64 ? ~0ULL : (1ULL << nr_used) - 1);
-	if (nr_used > 64 || !set || __builtin_popcountll(set) > MOST_PEERS_LOOKED_AT)
+	if (!set)
 		return 0;
 	for (; set; set &= set - 1) {
 		u32 s = (u32)__builtin_ctzll(set);
@@ -226,15 +235,7 @@ u32 oncpu_awaited(const struct cos_peers *awaits, u64 waited_ns)
 /* Ask the CPUs of the awaited peers that could run, and do not, to choose again. */
 void oncpu_boost_awaited(const struct cos_peers *awaits)
 {
-	u64 set = awaits->from | awaits->to;
-	u32 nr_used = (u32)min_u64(cos_shim.page->nr_used, cos_shim.nr_slots);
-
-	if (nr_used > 64)
-		return;
-	set &= ~cos_shim.bit & (nr_used == 64 ? ~0ULL : (1ULL << nr_used) - 1);
-	if (!set || __builtin_popcountll(set) > MOST_PEERS_LOOKED_AT)
-		return;
-	for (; set; set &= set - 1) {
+	for (u64 set = few_awaited(awaits); set; set &= set - 1) {
 		u32 s = (u32)__builtin_ctzll(set);
 		struct cos_slot *peer = &cos_shim.page->slot[s];
 

@@ -108,7 +108,6 @@ extern __thread struct cos_thread cos_self;
 
 /* page.c */
 bool page_join(void);			/* maps the page and fills cos_shim; before MPI_Init */
-void page_leave(void);
 bool page_offer(int fd);		/* our switch record */
 int page_peer_fd(u32 kind, u32 slot);	/* a peer's descriptor (enum cos_ask_kind), or -1 */
 
