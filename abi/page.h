@@ -102,7 +102,7 @@ struct cos_slot {
 
 	/* line 3: written by its rank */
 	_Alignas(64) u32 delay[COS_NR_DELAYS];	/* doorbell to running */
-	u32 why[COS_NR_REASONS];	/* verdicts that ended spinning, by reason */
+	u32 why[COS_NR_WAIT_REASONS];	/* verdicts that ended spinning, by reason */
 };
 
 struct cos_page {

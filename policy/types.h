@@ -65,6 +65,32 @@ COS_FN u64 sat_mul(u64 a, u64 b)
 	return sat_add(high << 32, (large & 0xffffffffULL) * small);
 }
 
+/* a * 2^e: saturating for any e > 0, down to 0 for any e < 0. */
+COS_FN u64 sat_pow2(u64 a, s64 e)
+{
+	if (e >= 64)
+		return a ? ~0ULL : 0;
+	if (e >= 0)
+		return a > ~0ULL >> e ? ~0ULL : a << e;
+	return e > -64 ? a >> -e : 0;
+}
+
+/*
+ * Signed amounts are kept within +-COS_MAX_NS (73 years), so that the sum or
+ * difference of two never overflows.
+ */
+#define COS_MAX_NS (1LL << 61)
+
+COS_FN s64 clamp_ns(s64 a, s64 low, s64 high)
+{
+	return a < low ? low : a > high ? high : a;
+}
+
+COS_FN s64 signed_ns(u64 a)
+{
+	return (s64)min_u64(a, COS_MAX_NS);
+}
+
 /* a * q / 256 without overflow: @q_q8 is a factor in fixed point, 256 = 1.0. */
 COS_FN u64 scale_q8(u64 a, u64 q_q8)
 {

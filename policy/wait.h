@@ -35,7 +35,7 @@
 #ifndef COS_WAIT_H
 #define COS_WAIT_H
 
-#include "policy.h"
+#include "contract.h"
 
 /* Arguments of adaptive: arg[COS_Q_WAIT][...]. */
 enum cos_adaptive_arg {
@@ -52,12 +52,6 @@ enum cos_adaptive_arg {
 
 /* More than a tenth of a competitor counts as one. */
 #define COS_OUTSIDER_Q8 26
-
-/* Words of cos_task used by this question. */
-enum cos_wait_word {
-	COS_W_WAKE_COST_NS,		/* learned: from doorbell to running */
-	COS_W_VAIN_YIELDS,		/* in a row: nobody took the CPU */
-};
 
 /* A yield that is over so soon switched to nobody. */
 #define COS_VAIN_YIELD_NS 1000
@@ -175,14 +169,6 @@ COS_FN void cos_wait(const struct cos_params *params, const struct cos_obs *obs,
 	default:
 		cos_verdict(out, COS_ACT_SPIN, COS_WHY_PRESET, COS_NEVER_NS);
 	}
-}
-
-COS_FN void cos_observe(const struct cos_params *params, const struct cos_obs *obs,
-			struct cos_task *task, struct cos_job *job)
-{
-	(void)params;
-	(void)job;
-	cos_wait_observe(obs, task);
 }
 
 #endif

@@ -276,7 +276,7 @@ static void decide(struct cos_thread *self, u64 now)
 	if (out.act == COS_ACT_SPIN)
 		return;
 	cos_shim.me->source[self->source]++;
-	if (out.reason < COS_NR_REASONS)
+	if (out.reason < COS_NR_WAIT_REASONS)
 		cos_shim.me->why[out.reason]++;
 	if (out.act == COS_ACT_YIELD) {
 		yield(self, now);

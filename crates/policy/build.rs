@@ -12,10 +12,34 @@ use std::{
 };
 
 /// C enum, the Rust list of its words, the prefix that a word drops.
-const WORDS: [(&str, &str, &str); 8] = [
+const WORDS: [(&str, &str, &str); 24] = [
     ("cos_question", "QUESTIONS", "COS_Q_"),
     ("cos_wait_answer", "WAIT_ANSWERS", "COS_WAIT_"),
+    ("cos_arrival_answer", "ARRIVAL_ANSWERS", "COS_ARRIVAL_"),
+    ("cos_fairness_answer", "FAIRNESS_ANSWERS", "COS_FAIRNESS_"),
+    ("cos_periodic_answer", "PERIODIC_ANSWERS", "COS_PERIODIC_"),
+    ("cos_order_answer", "ORDER_ANSWERS", "COS_ORDER_"),
+    ("cos_quantum_answer", "QUANTUM_ANSWERS", "COS_QUANTUM_"),
+    (
+        "cos_allocation_answer",
+        "ALLOCATION_ANSWERS",
+        "COS_ALLOCATION_",
+    ),
     ("cos_adaptive_arg", "ADAPTIVE_ARGS", "COS_ADAPTIVE_"),
+    ("cos_boost_arg", "BOOST_ARGS", "COS_BOOST_"),
+    (
+        "cos_queue_cycle_arg",
+        "QUEUE_CYCLE_ARGS",
+        "COS_QUEUE_CYCLE_",
+    ),
+    ("cos_lag_arg", "LAG_ARGS", "COS_LAG_"),
+    ("cos_calibrated_arg", "CALIBRATED_ARGS", "COS_CALIBRATED_"),
+    ("cos_periodic_arg", "PERIODIC_ARGS", "COS_PERIODIC_"),
+    ("cos_frequency_arg", "FREQUENCY_ARGS", "COS_FREQUENCY_"),
+    ("cos_fixed_arg", "FIXED_ARGS", "COS_FIXED_"),
+    ("cos_match_arg", "MATCH_ARGS", "COS_MATCH_"),
+    ("cos_shared_arg", "SHARED_ARGS", "COS_SHARED_"),
+    ("cos_gang_arg", "GANG_ARGS", "COS_GANG_"),
     ("cos_event", "EVENTS", "COS_EV_"),
     ("cos_peer_state", "PEER_STATES", "COS_PEER_"),
     ("cos_act", "ACTS", "COS_ACT_"),
@@ -95,7 +119,7 @@ fn words(seen: &[(String, String)]) -> String {
             .map(|(_, c)| c.strip_prefix(prefix).expect("one prefix an enum"))
             .map(str::to_lowercase)
             .collect();
-        assert!(!words.is_empty(), "policy.h has no enum {of}");
+        assert!(!words.is_empty(), "policy/ has no enum {of}");
         writeln!(text, "/// The words of `enum {of}`, in its order.").expect("memory");
         writeln!(text, "pub const {list}: &[&str] = &{words:?};").expect("memory");
     }

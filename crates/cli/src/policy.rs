@@ -57,7 +57,7 @@ pub fn main(args: &Args) -> Result<ExitCode> {
         Action::Show {
             name, toml: true, ..
         } => read(name)?.to_toml(),
-        Action::Show { name, json, .. } => show(&load(name)?, *json)?,
+        Action::Show { name, json, .. } => show(&sketch(&read(name)?), *json)?,
         Action::Check { file, json } => check(file, *json)?,
     };
     std::io::stdout().write_all(text.as_bytes())?;
@@ -71,6 +71,11 @@ pub fn load(word: &str) -> Result<Resolved> {
 
 fn read(word: &str) -> Result<Preset> {
     Ok(cosched_policy::load(word).map_err(fault)?)
+}
+
+/// To be shown, also where it cannot run.
+fn sketch(preset: &Preset) -> Resolved {
+    cosched_policy::sketch(preset, &PRESENT)
 }
 
 fn settle(preset: &Preset) -> Result<Resolved> {
@@ -87,16 +92,24 @@ fn fault(error: Error) -> Fault {
 
 fn list(json: bool) -> Result<String> {
     let presets = cosched_policy::built_in().map_err(fault)?;
-    let settled = presets.iter().map(settle).collect::<Result<Vec<_>>>()?;
+    let sketches: Vec<_> = presets.iter().map(sketch).collect();
     if json {
-        return as_json(&settled);
+        return as_json(&sketches);
     }
-    let mut table = plain(["PRESET", "WAIT", "WHAT IT DOES"]);
-    for policy in &settled {
+    let mut table = plain(["PRESET", "WAIT", "NEEDS", "WHAT IT DOES"]);
+    for policy in &sketches {
         let wait = answer(&policy.taken[0]);
-        table.add_row([&policy.name, &wait, &policy.about]);
+        table.add_row([&policy.name, &wait, &needs(policy), &policy.about]);
     }
     Ok(format!("{}\n", table.trim_fmt()))
+}
+
+/// The bodies that are missing here.
+fn needs(policy: &Resolved) -> String {
+    let missing = policy.taken.iter().filter(|taken| !taken.present);
+    let mut words: Vec<&str> = missing.map(|taken| taken.owner.word()).collect();
+    words.dedup();
+    words.join(", ")
 }
 
 fn show(policy: &Resolved, json: bool) -> Result<String> {
@@ -129,7 +142,8 @@ fn check(file: &str, json: bool) -> Result<String> {
 pub fn questions(policy: &Resolved) -> Table {
     let mut table = plain(["QUESTION", "OWNER", "ANSWER", ""]);
     for taken in &policy.taken {
-        let instead = match taken.instead_of {
+        let note = match taken.instead_of {
+            _ if !taken.present => format!("(the {} is not present here)", taken.owner.word()),
             Some(preferred) => format!("(no body here gives {})", preferred.answer.word),
             None => String::new(),
         };
@@ -137,7 +151,7 @@ pub fn questions(policy: &Resolved) -> Table {
             taken.question.word,
             taken.owner.word(),
             &answer(taken),
-            &instead,
+            &note,
         ]);
     }
     table

@@ -76,7 +76,7 @@ fn a_wrong_policy_is_the_users_fault_and_a_missing_body_the_machines() {
             "arrival = \"none\"",
             "arrival = \"boost\"",
             3,
-            "arrival: boost is the kernel's answer",
+            "arrival: no present body answers boost: it is the kernel's, and",
         ),
     ];
     for (from, to, code, line) in cases {

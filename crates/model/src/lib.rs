@@ -9,7 +9,7 @@ mod nanos;
 mod words;
 
 pub use nanos::Nanos;
-pub use words::{bucket_upper_us, hook_names, RankState, REASONS, SOURCES};
+pub use words::{bucket_upper_us, hook_names, RankState, SOURCES};
 
 /// `abi/*.h` as bindgen sees it.
 #[allow(

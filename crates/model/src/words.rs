@@ -4,10 +4,6 @@
 use crate::abi;
 use serde::Serialize;
 
-/// Why a rank stopped spinning, in the order of `cos_slot.why`.
-pub const REASONS: [&str; abi::COS_NR_REASONS as usize] =
-    ["preset", "pays", "limit", "peer_off", "same_job"];
-
 /// Which source told whether the peer is on its CPU, in the order of `cos_slot.source`.
 pub const SOURCES: [&str; abi::COS_NR_SOURCES as usize] =
     ["switches", "same_cpu", "beat", "proc", "unknown"];
@@ -68,7 +64,6 @@ mod tests {
 
     #[test]
     fn every_word_of_the_page_has_a_name() {
-        assert_eq!(REASONS[abi::COS_WHY_SAME_JOB as usize], "same_job");
         assert_eq!(SOURCES[abi::COS_SRC_UNKNOWN as usize], "unknown");
         assert_eq!(
             hook_names(abi::COS_HOOK_UCP | 1 << 31),

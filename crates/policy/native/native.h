@@ -9,6 +9,8 @@
 #include "policy.h"
 
 cos_learn native_observe;
-cos_decide native_wait;
+cos_decide native_wait, native_arrival, native_fairness, native_periodic, native_order,
+	native_quantum, native_admit;
+cos_plan_fn native_plan;
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can be wrong with a preset: always one line that says what to do.
 
-use crate::table::Body;
+use crate::table::Answer;
 use thiserror::Error;
 
 /// Why there is no policy.
@@ -31,7 +31,7 @@ pub enum Error {
     },
     /// No present body gives an answer, and there is no other to take.
     #[error(
-        "{preset}: {question}: {answer} is the {body}'s answer, and {lack}: \
+        "{preset}: {question}: no present body answers {answer}: it is the {body}'s, and {lack}: \
          write {question} = {{ prefer = \"{answer}\", else = ... }}, or another answer"
     )]
     Gap {
@@ -67,12 +67,8 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn gap(
-        preset: &str,
-        question: &'static str,
-        answer: &'static crate::table::Answer,
-    ) -> Self {
-        let body = answer.bodies.first().map_or("", |b: &Body| b.word());
+    pub(crate) fn gap(preset: &str, question: &'static str, answer: &'static Answer) -> Self {
+        let body = answer.belongs_to().word();
         let lack = match answer.code {
             Some(_) => format!("the {body} is not present here"),
             None => format!("this version has no {body} that gives it"),

@@ -8,7 +8,9 @@ use crate::raw;
 use cosched_model::abi::cos_params;
 use std::fmt::Write;
 
-pub use crate::raw::{cos_job as Job, cos_obs as Obs, cos_out as Verdict, cos_task as Task};
+pub use crate::raw::{
+    cos_alloc_job as AllocJob, cos_job as Job, cos_obs as Obs, cos_out as Verdict, cos_task as Task,
+};
 
 /// Parameters as every body reads them: compiled from a preset, or from bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,17 +67,63 @@ pub fn observe(params: &Params, obs: &Obs, task: &mut Task, job: &mut Job) {
     unsafe { raw::native_observe(&params.0, obs, task, job) }
 }
 
-/// How shall this rank wait?
-pub fn wait(params: &Params, obs: &Obs, task: &mut Task, job: &mut Job) -> Verdict {
-    let mut out = Verdict::default();
-    wait_into(params, obs, task, job, &mut out);
-    out
+/// One of the functions below: its verdict replaces an old one, of which nothing stays.
+pub type Decide = fn(&Params, &Obs, &mut Task, &mut Job, &mut Verdict);
+
+macro_rules! decisions {
+    ($($(#[$doc:meta])* $name:ident, $into:ident => $native:ident;)*) => {
+        $(
+            $(#[$doc])*
+            #[inline]
+            pub fn $name(params: &Params, obs: &Obs, task: &mut Task, job: &mut Job) -> Verdict {
+                let mut out = Verdict::default();
+                $into(params, obs, task, job, &mut out);
+                out
+            }
+
+            #[doc = concat!("[`", stringify!($name), "`] over an old verdict.")]
+            #[inline]
+            pub fn $into(
+                params: &Params,
+                obs: &Obs,
+                task: &mut Task,
+                job: &mut Job,
+                out: &mut Verdict,
+            ) {
+                // SAFETY: five valid pointers to distinct structs, used during the call only.
+                unsafe { raw::$native(&params.0, obs, task, job, out) }
+            }
+        )*
+
+        /// Every decision under its name, in the order of `policy/policy.h`.
+        pub const DECISIONS: &[(&str, Decide)] = &[$((stringify!($name), $into)),*];
+    };
 }
 
-/// [`wait`] over an old verdict, of which nothing may stay.
-pub fn wait_into(params: &Params, obs: &Obs, task: &mut Task, job: &mut Job, out: &mut Verdict) {
-    // SAFETY: five valid pointers to distinct structs, used during the call only.
-    unsafe { raw::native_wait(&params.0, obs, task, job, out) }
+decisions! {
+    /// How shall this rank wait? SPIN, YIELD or BLOCK.
+    wait, wait_into => native_wait;
+    /// A message for this task arrived: NONE, BOOST or MARK_RUNNING.
+    arrival, arrival_into => native_arrival;
+    /// May it be boosted now? NONE or BOOST; asked inside of arrival and periodic.
+    fairness, fairness_into => native_fairness;
+    /// Its period is over: NONE, BOOST or BEAT.
+    periodic, periodic_into => native_periodic;
+    /// What is this candidate's key? NONE, BIAS, REPLACE or VETO.
+    order, order_into => native_order;
+    /// How long is its slice? `slice_ns`, 0 = as the local scheduler says.
+    quantum, quantum_into => native_quantum;
+    /// May it run now, and until when? RUN or NONE.
+    admit, admit_into => native_admit;
+}
+
+/// Which jobs get CPUs: all there are, in order of arrival. Returns how many do;
+/// of more than `COS_MAX_PLAN` jobs the last ones wait.
+pub fn plan(params: &Params, jobs: &mut [AllocJob], nr_cpus: u32) -> usize {
+    let nr_jobs = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
+    // SAFETY: a valid pointer to so many structs, used during the call only.
+    let granted = unsafe { raw::native_plan(&params.0, jobs.as_mut_ptr(), nr_jobs, nr_cpus) };
+    usize::try_from(granted).expect("a count")
 }
 
 #[cfg(test)]

@@ -22,9 +22,11 @@ pub struct Taken {
     pub choice: Choice,
     /// The answer that was preferred, where no present body gives it.
     pub instead_of: Option<Choice>,
+    /// Whether that body is here; always so after [`resolve`].
+    pub present: bool,
 }
 
-/// A preset that runs here.
+/// A preset with its questions settled.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Resolved {
     /// The preset's name.
@@ -40,32 +42,50 @@ pub struct Resolved {
 
 /// Settle each question of @preset with the bodies @present.
 pub fn resolve(preset: &Preset, present: &[Body]) -> Result<Resolved, Error> {
-    let mut taken = Vec::with_capacity(NR_QUESTIONS);
-    for (question, want) in QUESTIONS.iter().zip(&preset.wants) {
-        let settled = settle(question, want, present);
-        taken.push(settled.ok_or_else(|| {
-            let open = want.or_else.unwrap_or(want.prefer).answer;
-            Error::gap(&preset.name, question.word, open)
-        })?);
+    let sketch = sketch(preset, present);
+    match sketch.taken.iter().find(|taken| !taken.present) {
+        Some(gap) => Err(Error::gap(
+            &preset.name,
+            gap.question.word,
+            gap.choice.answer,
+        )),
+        None => Ok(sketch),
     }
-    Ok(Resolved {
+}
+
+/// As [`resolve`], to be looked at: a gap is filled with its missing body.
+pub fn sketch(preset: &Preset, present: &[Body]) -> Resolved {
+    let questions = QUESTIONS.iter().zip(&preset.wants);
+    let taken: Vec<_> = questions
+        .map(|(q, want)| settle(q, want, present))
+        .collect();
+    Resolved {
         name: preset.name.clone(),
         about: preset.about.clone(),
         source: preset.source.clone(),
         taken: taken.try_into().expect("one for each question"),
-    })
+    }
 }
 
-fn settle(question: &'static Question, want: &Want, present: &[Body]) -> Option<Taken> {
-    let take = |choice: Choice, instead_of| {
-        choice.answer.given_by(present).map(|owner| Taken {
-            question,
-            owner,
-            choice,
-            instead_of,
-        })
+fn settle(question: &'static Question, want: &Want, present: &[Body]) -> Taken {
+    let take = |choice: Choice, owner, instead_of, present| Taken {
+        question,
+        owner,
+        choice,
+        instead_of,
+        present,
     };
-    take(want.prefer, None).or_else(|| take(want.or_else?, Some(want.prefer)))
+    let given = |choice: &Choice| choice.answer.given_by(&choice.args, present);
+    let other = want.or_else.map(|other| (other, Some(want.prefer)));
+    let sides = [Some((want.prefer, None)), other];
+    let found = sides
+        .into_iter()
+        .flatten()
+        .find_map(|(choice, instead_of)| Some(take(choice, given(&choice)?, instead_of, true)));
+    found.unwrap_or_else(|| {
+        let (open, instead_of) = other.unwrap_or((want.prefer, None));
+        take(open, open.answer.belongs_to(), instead_of, false)
+    })
 }
 
 impl Resolved {
@@ -81,12 +101,13 @@ impl Resolved {
     }
 }
 
-/// `{"question": "wait", "owner": "shim", "answer": "spin_block", "parameters": {"spin": "1600us"}}`
+/// `{"question": "wait", "owner": "shim", "present": true, "answer": "spin_block", "parameters": {"spin": "1600us"}}`
 impl Serialize for Taken {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("question", self.question.word)?;
         map.serialize_entry("owner", &self.owner)?;
+        map.serialize_entry("present", &self.present)?;
         map.serialize_entry("answer", self.choice.answer.word)?;
         let shown: std::collections::BTreeMap<_, _> = self.choice.shown().into_iter().collect();
         map.serialize_entry("parameters", &shown)?;

@@ -6,6 +6,10 @@
 //! Every answer of the whole design is a known word, so that a preset can prefer
 //! one that no body gives yet; such an answer has no code and takes no parameters
 //! here. To add an answer: its function and enum line in policy/, one line here.
+//!
+//! Who gives what: wait is the shim's, and the simulator gives all. The kernel
+//! cannot put an epoch on a message or send one, so epoch and heartbeat are the
+//! simulator's alone.
 
 use crate::raw;
 use serde::Serialize;
@@ -48,6 +52,12 @@ pub enum Unit {
     Factor,
     /// `4`.
     Count,
+    /// `-5`, in two's complement; its largest value bounds it on both sides.
+    Exponent,
+    /// `0.99`, from 0 to 1, in millionths.
+    Share,
+    /// `true` or `false`, 1 or 0.
+    Switch,
 }
 
 /// One parameter of an answer.
@@ -94,60 +104,72 @@ pub const NR_QUESTIONS: usize = raw::COS_NR_QUESTIONS as usize;
 
 const US: u64 = 1_000;
 const HOUR_NS: u64 = 3_600_000_000_000;
+const MILLION: u64 = 1_000_000;
 
-const fn duration(key: &'static str, at: u32, default: Option<u64>) -> Arg {
+const fn arg(key: &'static str, at: u32, unit: Unit, default: Option<u64>, max: u64) -> Arg {
     Arg {
         key,
         at: at as usize,
-        unit: Unit::Duration,
+        unit,
         default,
-        max: HOUR_NS,
+        max,
     }
+}
+
+const fn duration(key: &'static str, at: u32, default: Option<u64>) -> Arg {
+    arg(key, at, Unit::Duration, default, HOUR_NS)
 }
 
 const fn factor(key: &'static str, at: u32, default_q8: u64) -> Arg {
-    Arg {
-        key,
-        at: at as usize,
-        unit: Unit::Factor,
-        default: Some(default_q8),
-        max: 1000 << 8,
-    }
+    arg(key, at, Unit::Factor, Some(default_q8), 1000 << 8)
 }
 
-const fn wait(word: &'static str, code: u32, args: &'static [Arg]) -> Answer {
+/// Off where a preset does not say.
+const fn switch(key: &'static str, at: u32) -> Arg {
+    arg(key, at, Unit::Switch, Some(0), 1)
+}
+
+const fn answer(
+    word: &'static str,
+    code: u32,
+    bodies: &'static [Body],
+    args: &'static [Arg],
+) -> Answer {
     Answer {
         word,
         code: Some(code),
-        bodies: &[Body::Shim, Body::Sim],
+        bodies,
         args,
     }
 }
 
-/// As the local scheduler does: answer 0, which needs no code.
+/// As the local scheduler does: answer 0.
 const fn local(word: &'static str) -> Answer {
-    Answer {
-        word,
-        code: Some(0),
-        bodies: &[Body::Local],
-        args: &[],
-    }
+    answer(word, 0, &[Body::Local], &[])
 }
 
-const fn kernel(word: &'static str) -> Answer {
+const fn wait(word: &'static str, code: u32, args: &'static [Arg]) -> Answer {
+    answer(word, code, &[Body::Shim, Body::Sim], args)
+}
+
+const fn kernel(word: &'static str, code: u32, args: &'static [Arg]) -> Answer {
+    answer(word, code, &[Body::Kernel, Body::Sim], args)
+}
+
+const fn daemon(word: &'static str, code: u32, args: &'static [Arg]) -> Answer {
+    answer(word, code, &[Body::Daemon, Body::Sim], args)
+}
+
+const fn sim(word: &'static str, code: u32, args: &'static [Arg]) -> Answer {
+    answer(word, code, &[Body::Sim], args)
+}
+
+/// Known, but nowhere in policy/ yet.
+const fn later(word: &'static str, bodies: &'static [Body]) -> Answer {
     Answer {
         word,
         code: None,
-        bodies: &[Body::Kernel, Body::Sim],
-        args: &[],
-    }
-}
-
-const fn daemon(word: &'static str) -> Answer {
-    Answer {
-        word,
-        code: None,
-        bodies: &[Body::Daemon, Body::Sim],
+        bodies,
         args: &[],
     }
 }
@@ -162,6 +184,75 @@ const ADAPTIVE: &[Arg] = &[
     duration("yield", raw::COS_ADAPTIVE_YIELD_NS, Some(10_000 * US)),
     duration("boost", raw::COS_ADAPTIVE_BOOST_NS, Some(100 * US)),
 ];
+
+const BOOST: &[Arg] = &[
+    duration("slice", raw::COS_BOOST_SLICE_NS, Some(0)),
+    duration("lasts", raw::COS_BOOST_LASTS_NS, Some(1_000_000 * US)),
+    duration("mark", raw::COS_BOOST_MARK_NS, Some(0)),
+    switch("again", raw::COS_BOOST_AGAIN),
+];
+
+const QUEUE_CYCLE: &[Arg] = &[
+    arg("e", raw::COS_QUEUE_CYCLE_E, Unit::Exponent, None, 64),
+    duration("c", raw::COS_QUEUE_CYCLE_C_NS, None),
+    duration("tq", raw::COS_QUEUE_CYCLE_TQ_NS, None),
+    switch("average", raw::COS_QUEUE_CYCLE_AVERAGE),
+    switch("per_task", raw::COS_QUEUE_CYCLE_PER_TASK),
+    arg(
+        "less",
+        raw::COS_QUEUE_CYCLE_LESS,
+        Unit::Count,
+        Some(0),
+        1000,
+    ),
+];
+
+const LAG: &[Arg] = &[
+    duration("max_debt", raw::COS_LAG_MAX_DEBT_NS, None),
+    switch("shared", raw::COS_LAG_SHARED),
+];
+
+const CALIBRATED: &[Arg] = &[
+    duration(
+        "max_debt",
+        raw::COS_CALIBRATED_MAX_DEBT_NS,
+        Some(200_000 * US),
+    ),
+    duration(
+        "memory",
+        raw::COS_CALIBRATED_MEMORY_NS,
+        Some(10_000_000 * US),
+    ),
+];
+
+const PERIOD: Arg = duration("period", raw::COS_PERIODIC_PERIOD_NS, None);
+
+const FREQUENCY: &[Arg] = &[
+    arg(
+        "past",
+        raw::COS_FREQUENCY_PAST_PPM,
+        Unit::Share,
+        Some(990_000),
+        MILLION,
+    ),
+    switch("learn", raw::COS_FREQUENCY_LEARN),
+    switch("printed", raw::COS_FREQUENCY_PRINTED),
+    duration("worth", raw::COS_FREQUENCY_WORTH_NS, Some(10_000 * US)),
+    duration("max_debt", raw::COS_FREQUENCY_MAX_DEBT_NS, Some(HOUR_NS)),
+];
+
+const MATCH: &[Arg] = &[
+    duration("min", raw::COS_MATCH_MIN_NS, Some(1_000 * US)),
+    duration("max", raw::COS_MATCH_MAX_NS, Some(200_000 * US)),
+];
+
+const MAX_MPL: Arg = arg(
+    "max_mpl",
+    raw::COS_SHARED_MAX_MPL,
+    Unit::Count,
+    Some(0),
+    1000,
+);
 
 /// The seven questions, in the order of `enum cos_question`.
 pub static QUESTIONS: [Question; NR_QUESTIONS] = [
@@ -179,35 +270,53 @@ pub static QUESTIONS: [Question; NR_QUESTIONS] = [
     Question {
         word: "arrival",
         asks: "a message for one who is not running?",
-        answers: &[local("none"), kernel("boost")],
+        answers: &[
+            local("none"),
+            kernel("boost", raw::COS_ARRIVAL_BOOST, BOOST),
+        ],
     },
     Question {
         word: "fairness",
         asks: "may it be boosted now?",
         answers: &[
             local("none"),
-            kernel("always"),
-            kernel("queue_cycle"),
-            kernel("lag"),
-            kernel("epoch"),
-            kernel("calibrated"),
+            kernel("always", raw::COS_FAIRNESS_ALWAYS, &[]),
+            kernel("queue_cycle", raw::COS_FAIRNESS_QUEUE_CYCLE, QUEUE_CYCLE),
+            kernel("lag", raw::COS_FAIRNESS_LAG, LAG),
+            sim("epoch", raw::COS_FAIRNESS_EPOCH, &[]),
+            kernel("calibrated", raw::COS_FAIRNESS_CALIBRATED, CALIBRATED),
         ],
     },
     Question {
         word: "periodic",
         asks: "and between arrivals?",
-        answers: &[local("none"), kernel("boost_pending"), kernel("heartbeat")],
+        answers: &[
+            local("none"),
+            kernel(
+                "boost_pending",
+                raw::COS_PERIODIC_BOOST_PENDING,
+                &[
+                    PERIOD,
+                    duration("slice", raw::COS_PERIODIC_SLICE_NS, Some(0)),
+                ],
+            ),
+            sim("heartbeat", raw::COS_PERIODIC_HEARTBEAT, &[PERIOD]),
+        ],
     },
     Question {
         word: "order",
         asks: "who is next?",
         answers: &[
             local("local"),
-            kernel("frequency"),
-            kernel("receive_frequency"),
-            kernel("pending"),
-            kernel("round_robin"),
-            kernel("veto"),
+            kernel("frequency", raw::COS_ORDER_FREQUENCY, FREQUENCY),
+            kernel(
+                "receive_frequency",
+                raw::COS_ORDER_RECEIVE_FREQUENCY,
+                FREQUENCY,
+            ),
+            kernel("pending", raw::COS_ORDER_PENDING, &[]),
+            kernel("round_robin", raw::COS_ORDER_ROUND_ROBIN, &[]),
+            kernel("veto", raw::COS_ORDER_VETO, &[]),
         ],
     },
     Question {
@@ -215,20 +324,33 @@ pub static QUESTIONS: [Question; NR_QUESTIONS] = [
         asks: "for how long?",
         answers: &[
             local("local"),
-            kernel("fixed"),
-            kernel("cache"),
-            kernel("match"),
+            kernel(
+                "fixed",
+                raw::COS_QUANTUM_FIXED,
+                &[duration("slice", raw::COS_FIXED_SLICE_NS, None)],
+            ),
+            kernel("match", raw::COS_QUANTUM_MATCH, MATCH),
+            later("cache", &[Body::Kernel, Body::Sim]),
         ],
     },
     Question {
         word: "allocation",
         asks: "where?",
         answers: &[
-            local("shared"),
-            daemon("partition"),
-            daemon("gang"),
-            daemon("fcfs_space"),
-            daemon("batch"),
+            answer(
+                "shared",
+                raw::COS_ALLOCATION_SHARED,
+                &[Body::Local, Body::Daemon, Body::Sim],
+                &[MAX_MPL],
+            ),
+            daemon(
+                "gang",
+                raw::COS_ALLOCATION_GANG,
+                &[duration("slot", raw::COS_GANG_SLOT_NS, None)],
+            ),
+            daemon("fcfs_space", raw::COS_ALLOCATION_FCFS_SPACE, &[]),
+            daemon("batch", raw::COS_ALLOCATION_BATCH, &[]),
+            later("partition", &[Body::Daemon, Body::Sim]),
         ],
     },
 ];
@@ -241,11 +363,21 @@ impl Question {
 }
 
 impl Answer {
-    /// The first of the bodies that can give it; the local scheduler is always there.
-    pub fn given_by(&self, present: &[Body]) -> Option<Body> {
+    /// The first of @present that can give it with these parameters. The local
+    /// scheduler is always there, and is told none.
+    pub fn given_by(&self, args: &[u64], present: &[Body]) -> Option<Body> {
         self.code?;
-        let here = |body: &Body| *body == Body::Local || present.contains(body);
+        let here = |body: &Body| match body {
+            Body::Local => args.iter().all(|arg| *arg == 0),
+            other => present.contains(other),
+        };
         self.bodies.iter().copied().find(here)
+    }
+
+    /// The body that is missing where none gives it.
+    pub fn belongs_to(&self) -> Body {
+        let body = self.bodies.iter().find(|body| **body != Body::Local);
+        body.copied().unwrap_or(Body::Local)
     }
 }
 
@@ -261,35 +393,59 @@ mod tests {
     }
 
     #[test]
-    fn every_wait_answer_of_policy_h_has_its_line() {
-        let ours: Vec<_> = QUESTIONS[0].answers.iter().map(|a| a.word).collect();
-        assert_eq!(ours, words::WAIT_ANSWERS);
-        for (code, answer) in QUESTIONS[0].answers.iter().enumerate() {
-            assert_eq!(answer.code, u32::try_from(code).ok(), "{}", answer.word);
+    fn every_answer_of_policy_h_has_its_line() {
+        let words = [
+            words::WAIT_ANSWERS,
+            words::ARRIVAL_ANSWERS,
+            words::FAIRNESS_ANSWERS,
+            words::PERIODIC_ANSWERS,
+            words::ORDER_ANSWERS,
+            words::QUANTUM_ANSWERS,
+            words::ALLOCATION_ANSWERS,
+        ];
+        for (question, words) in QUESTIONS.iter().zip(words) {
+            let coded = question.answers.iter().filter(|a| a.code.is_some());
+            let ours: Vec<_> = coded.clone().map(|a| a.word).collect();
+            assert_eq!(ours, words, "{}", question.word);
+            for (code, answer) in coded.enumerate() {
+                assert_eq!(answer.code, u32::try_from(code).ok(), "{}", answer.word);
+            }
         }
     }
 
     #[test]
-    fn every_argument_of_adaptive_has_its_line_and_unit() {
+    fn every_argument_of_policy_h_has_its_line_and_unit() {
         let suffix = |unit| match unit {
             Unit::Duration => "_ns",
             Unit::Factor => "_q8",
-            Unit::Count => "",
+            Unit::Share => "_ppm",
+            Unit::Count | Unit::Exponent | Unit::Switch => "",
         };
-        let mut ours: Vec<_> = ADAPTIVE.iter().collect();
-        ours.sort_by_key(|a| a.at);
-        let ours: Vec<_> = ours
-            .iter()
-            .map(|a| format!("{}{}", a.key, suffix(a.unit)))
-            .collect();
-        assert_eq!(ours, words::ADAPTIVE_ARGS);
+        for (args, words) in [
+            (ADAPTIVE, words::ADAPTIVE_ARGS),
+            (BOOST, words::BOOST_ARGS),
+            (QUEUE_CYCLE, words::QUEUE_CYCLE_ARGS),
+            (LAG, words::LAG_ARGS),
+            (CALIBRATED, words::CALIBRATED_ARGS),
+            (QUESTIONS[3].answers[1].args, words::PERIODIC_ARGS),
+            (FREQUENCY, words::FREQUENCY_ARGS),
+            (QUESTIONS[5].answers[1].args, words::FIXED_ARGS),
+            (MATCH, words::MATCH_ARGS),
+            (&[MAX_MPL], words::SHARED_ARGS),
+            (QUESTIONS[6].answers[1].args, words::GANG_ARGS),
+        ] {
+            let mut ours: Vec<_> = args.iter().collect();
+            ours.sort_by_key(|a| a.at);
+            let named = |a: &&Arg| format!("{}{}", a.key, suffix(a.unit));
+            assert_eq!(ours.iter().map(named).collect::<Vec<_>>(), words);
+        }
     }
 
     #[test]
     fn the_local_schedulers_answer_comes_first_and_is_0() {
         for question in &QUESTIONS[1..] {
             assert_eq!(question.answers[0].code, Some(0), "{}", question.word);
-            assert_eq!(question.answers[0].given_by(&[]), Some(Body::Local));
+            assert_eq!(question.answers[0].given_by(&[], &[]), Some(Body::Local));
         }
     }
 

@@ -24,6 +24,10 @@ pub(crate) fn read(arg: &Arg, value: &Value) -> Result<u64, Wrong> {
         (Unit::Factor, Value::Float(factor)) => factor_q8(*factor)?,
         (Unit::Factor, Value::Integer(factor)) => factor_q8(*factor as f64)?,
         (Unit::Count, Value::Integer(n)) => u64::try_from(*n).map_err(|_| below_zero(n))?,
+        (Unit::Exponent, Value::Integer(e)) => return exponent(*e, arg.max),
+        (Unit::Share, Value::Float(share)) => share_ppm(*share)?,
+        (Unit::Share, Value::Integer(share)) => share_ppm(*share as f64)?,
+        (Unit::Switch, Value::Boolean(on)) => u64::from(*on),
         (unit, other) => return Err(wrong_type(unit, other)),
     };
     if number > arg.max {
@@ -45,6 +49,9 @@ pub(crate) fn show(unit: Unit, number: u64) -> Value {
         }
         Unit::Factor => Value::Float(number as f64 / 256.0),
         Unit::Count => Value::Integer(i64::try_from(number).unwrap_or(i64::MAX)),
+        Unit::Exponent => Value::Integer(number as i64),
+        Unit::Share => Value::Float(number as f64 / 1e6),
+        Unit::Switch => Value::Boolean(number != 0),
     }
 }
 
@@ -70,6 +77,23 @@ fn factor_q8(factor: f64) -> Result<u64, Wrong> {
     Ok((factor * 256.0).round() as u64)
 }
 
+fn share_ppm(share: f64) -> Result<u64, Wrong> {
+    if !(0.0..=1.0).contains(&share) {
+        let wrong = format!("{share} is no share");
+        return Err((wrong, "write a number from 0 to 1, like 0.99".to_owned()));
+    }
+    Ok((share * 1e6).round() as u64)
+}
+
+/// Two's complement, so that policy reads a signed number back.
+fn exponent(e: i64, max: u64) -> Result<u64, Wrong> {
+    if e.unsigned_abs() > max {
+        let wrong = format!("{e} is out of range");
+        return Err((wrong, format!("write a number from -{max} to {max}")));
+    }
+    Ok(e as u64)
+}
+
 fn no_unit(number: &str) -> Wrong {
     let wrong = format!("{number} has no unit");
     (
@@ -89,6 +113,9 @@ fn kind(unit: Unit) -> &'static str {
         Unit::Duration => "a duration",
         Unit::Factor => "a factor",
         Unit::Count => "a count",
+        Unit::Exponent => "an exponent",
+        Unit::Share => "a share",
+        Unit::Switch => "a switch",
     }
 }
 
@@ -97,6 +124,9 @@ fn like(unit: Unit) -> &'static str {
         Unit::Duration => "something like \"20us\"",
         Unit::Factor => "something like 2.0",
         Unit::Count => "something like 4",
+        Unit::Exponent => "something like -1",
+        Unit::Share => "something like 0.99",
+        Unit::Switch => "true or false",
     }
 }
 
@@ -158,6 +188,40 @@ mod tests {
         for wrong in ["-1", "4.0", "'4'"] {
             assert!(read_as(Unit::Count, wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn exponents_are_signed_and_bounded_on_both_sides() {
+        let read = |text: &str| {
+            let value = toml::from_str::<toml::Table>(&format!("x = {text}")).unwrap()["x"].clone();
+            read(&arg(Unit::Exponent, 64), &value)
+        };
+        assert_eq!(read("-64"), Ok(64u64.wrapping_neg()));
+        assert_eq!(read("0"), Ok(0));
+        for wrong in ["65", "-65", "-9223372036854775808", "1.0", "'1'"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(show(Unit::Exponent, u64::MAX), Value::Integer(-1));
+    }
+
+    #[test]
+    fn shares_lie_between_0_and_1() {
+        assert_eq!(read_as(Unit::Share, "0.99"), Ok(990_000));
+        assert_eq!(read_as(Unit::Share, "1"), Ok(1_000_000));
+        for wrong in ["-0.1", "1.1", "nan", "inf", "'1'"] {
+            assert!(read_as(Unit::Share, wrong).is_err(), "{wrong}");
+        }
+        for ppm in [0, 1, 333_333, 990_000, 999_999, 1_000_000] {
+            let shown = show(Unit::Share, ppm);
+            assert_eq!(read(&arg(Unit::Share, 1_000_000), &shown), Ok(ppm));
+        }
+    }
+
+    #[test]
+    fn switches_are_on_or_off() {
+        assert_eq!(read_as(Unit::Switch, "true"), Ok(1));
+        assert_eq!(read_as(Unit::Switch, "false"), Ok(0));
+        assert!(read_as(Unit::Switch, "1").is_err());
     }
 
     #[test]

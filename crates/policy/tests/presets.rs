@@ -170,7 +170,7 @@ fn a_gap_without_an_else_names_question_and_body() {
     let preset = Preset::parse("mine.toml", &text).unwrap();
     let line = resolve(&preset, SHIM).unwrap_err().to_string();
     assert!(
-        line.starts_with("mine: arrival: boost is the kernel's answer, and"),
+        line.starts_with("mine: arrival: no present body answers boost: it is the kernel's, and"),
         "{line}"
     );
     assert!(!line.contains('\n'));

@@ -4,7 +4,8 @@
 //! Slots are hints that any rank may have overwritten: every sum saturates, and
 //! what cannot be (an end before its begin) is unknown, not zero.
 
-use cosched_model::{abi, bucket_upper_us, hook_names, Nanos, RankState, REASONS, SOURCES};
+use cosched_model::{abi, bucket_upper_us, hook_names, Nanos, RankState, SOURCES};
+use cosched_policy::words::REASONS;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -153,7 +154,7 @@ impl Counters {
             nr_rings: slot.nr_rings.into(),
             nr_yields: slot.nr_yields.into(),
             nr_gave: slot.nr_gave.into(),
-            why: named(&REASONS, &slot.why),
+            why: named(REASONS, &slot.why),
             source: named(&SOURCES, &slot.source),
             wake_delay: Delays(slot.delay.map(u64::from)),
         }
