@@ -10,15 +10,18 @@
 use crate::{installed, need, root};
 use serde_json::Value;
 use std::{
+    collections::HashSet,
     env,
     ffi::{OsStr, OsString},
-    fs,
+    fs::{self, Permissions},
+    os::unix::fs::{chown, PermissionsExt},
     path::{Path, PathBuf},
     process::{Command, Output},
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
     time::Duration,
 };
+use tempfile::TempDir;
 
 /// An MPI library of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +110,9 @@ pub fn compile(compiler: &str, source: &str, kind: &str, flags: &[&str]) -> Path
     let name = source.replace('.', "-");
     let dir = release().join("../tmp/mpi").join(kind);
     fs::create_dir_all(&dir).expect("the target directory is ours");
-    let (program, fresh) = (dir.join(&name), dir.join(format!("{name}.new")));
+    // Test programs may run beside each other: none may start what another is writing.
+    let fresh = format!("{name}.{}", std::process::id());
+    let (program, fresh) = (dir.join(&name), dir.join(fresh));
     let source = root().join("tests/mpi").join(source);
     let output = Command::new(compiler)
         .args(["-O1", "-g", "-Wall", "-o"])
@@ -152,6 +157,37 @@ pub fn text(bytes: &[u8]) -> String {
 pub fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Of @nr ranks below `strace -f -o log`, after MPI_Init, which they mark by `getsid(0)`: some
+/// libraries that Open MPI loads yield for themselves.
+pub fn nr_yields(log: &Path, nr: usize) -> usize {
+    let log = fs::read_to_string(log).expect("strace wrote it");
+    let mut ranks = HashSet::new();
+    let mut nr_yields = 0;
+    for (pid, call) in log.lines().filter_map(|line| line.split_once(' ')) {
+        if call.trim_start().starts_with("getsid(") {
+            ranks.insert(pid);
+        } else if call.contains("sched_yield(") && ranks.contains(pid) {
+            nr_yields += 1;
+        }
+    }
+    assert_eq!(ranks.len(), nr, "{log}");
+    nr_yields
+}
+
+/// An ordinary user.
+pub const NOBODY: u32 = 65534;
+
+/// What an ordinary user needs of cosched, in a folder of his own.
+pub fn installation_of(uid: u32) -> TempDir {
+    let home = tempfile::tempdir().expect("/tmp is writable");
+    for name in ["cosched", "libcosched.so"] {
+        fs::copy(built(name), home.path().join(name)).expect("both are readable");
+    }
+    fs::set_permissions(home.path(), Permissions::from_mode(0o755)).expect("made above");
+    chown(home.path(), Some(uid), Some(uid)).expect("only root asks for this");
+    home
 }
 
 /// A command with a limit, and everything that `cosched run` would give it taken away.
@@ -262,8 +298,7 @@ impl Job {
         let file = tempfile::NamedTempFile::new().expect("/tmp is writable");
         let fd_path = file.path();
         if let Some(uid) = self.user {
-            std::os::unix::fs::chown(fd_path, Some(uid), Some(uid))
-                .expect("only root asks for this");
+            chown(fd_path, Some(uid), Some(uid)).expect("only root asks for this");
         }
         let run = ["run", "--report=json", "--report-to"].map(OsString::from);
         let mut words = vec![self.cosched.clone().into_os_string()];
@@ -342,6 +377,7 @@ pub fn shown(output: &Output) -> String {
 
 impl Ran {
     /// It succeeded; its stdout.
+    #[track_caller]
     pub fn stdout(&self) -> String {
         assert!(self.output.status.success(), "{}", shown(&self.output));
         text(&self.output.stdout)

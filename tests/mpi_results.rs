@@ -6,17 +6,11 @@
 
 use cosched_tests::{
     installed,
-    job::{built, mpis, number, text, Job, Mpi, Report},
+    job::{installation_of, mpis, number, text, Job, Mpi, Report, NOBODY},
     need, root, superuser,
 };
 use serde_json::Value;
-use std::{
-    fs,
-    os::unix::fs::{chown, PermissionsExt},
-    path::Path,
-};
-
-const NOBODY: u32 = 65534;
+use std::{fs, path::Path};
 
 /// Few iterations: on fewer CPUs than ranks a stock MPICH takes a slice for each message.
 const WORKLOADS: [(&str, &[&str]); 5] = [
@@ -92,14 +86,9 @@ fn lammps_of_an_ordinary_user_computes_the_same() {
     let (Some(lammps), Some(())) = (need(test, installed("lmp")), need(test, superuser())) else {
         return;
     };
-    let home = tempfile::tempdir().unwrap();
-    for name in ["cosched", "libcosched.so"] {
-        fs::copy(built(name), home.path().join(name)).unwrap();
-    }
+    let home = installation_of(NOBODY);
     let input = home.path().join("in.melt");
     fs::copy(root().join("workloads/melt.lammps"), &input).unwrap();
-    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    chown(home.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     let job = Job::new(Mpi::OpenMpi, 4, lammps)
         .args(["-log", "none", "-var", "steps", "100", "-in"])
         .arg(&input)

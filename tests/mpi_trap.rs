@@ -7,14 +7,17 @@
 
 use cosched_tests::{
     installed,
-    job::{built, compile, limited, mpis, text, turn, Job, Mpi, Ran},
+    job::{
+        built, compile, installation_of, limited, mpis, nr_yields, shown, text, turn, Job, Mpi,
+        Ran, NOBODY,
+    },
     need, superuser,
 };
 use std::{
-    collections::HashSet,
+    ffi::OsString,
     fs,
     os::unix::fs::{chown, PermissionsExt},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// Between launcher and rank: ways to lose what `cosched run` gave.
@@ -31,49 +34,35 @@ const DROPS: [(&str, &str); 5] = [
     ),
     (
         "an environment of its own",
-        r#"keep=$(env | grep -E '^(OMPI|PMIX?|HYDRA|HYDI|PATH|HOME)[A-Za-z0-9_]*=[^ ]*$')
+        r#"set -f
+           keep=$(env | grep -E '^(OMPI|PMIX?|HYDRA|HYDI|PATH|HOME)[A-Za-z0-9_]*=[^ ]*$')
            exec env -i $keep "$@""#,
     ),
 ];
 
+/// Traces what follows; the calls are those that `nr_yields` counts.
+fn strace(log: &Path) -> [OsString; 9] {
+    let options = "strace -f -qq -e trace=sched_yield,getsid -e signal=none -o";
+    let mut words = options.split(' ').map(OsString::from);
+    let mut next = || words.next().unwrap_or_else(|| log.into());
+    std::array::from_fn(|_| next())
+}
+
 /// A job of two ranks in which one waits 300 ms, all of it below strace.
 fn traced(log: &Path, mpi: Mpi, program: &Path) -> Job {
+    let [strace, options @ ..] = strace(log);
     let launcher = format!("mpirun.{}", mpi.name());
-    Job::plain("strace")
-        .args([
-            "-f",
-            "-qq",
-            "-e",
-            "trace=sched_yield,getsid",
-            "-e",
-            "signal=none",
-            "-o",
-        ])
-        .arg(log)
-        .args([&launcher, "-n", "2"])
-        .arg(program)
+    let launch = [&launcher, "-n", "2"];
+    Job::plain(strace).args(options).args(launch).arg(program)
 }
 
-/// Of ranks, after MPI_Init: some libraries that Open MPI loads yield for themselves.
-fn nr_yields(log: &Path) -> usize {
-    let log = fs::read_to_string(log).unwrap();
-    let mut ranks = HashSet::new();
-    let mut nr_yields = 0;
-    for (pid, call) in log.lines().filter_map(|line| line.split_once(' ')) {
-        if call.trim_start().starts_with("getsid(") {
-            ranks.insert(pid);
-        } else if call.contains("sched_yield(") && ranks.contains(pid) {
-            nr_yields += 1;
-        }
-    }
-    assert_eq!(ranks.len(), 2, "{log}");
-    nr_yields
-}
-
+#[track_caller]
 fn assert_stock(what: &str, ran: &Ran, log: &Path) {
-    assert!(ran.stdout().starts_with("recv ok\n"), "{what}");
+    let shown = shown(&ran.output);
+    assert!(ran.output.status.success(), "{what}: {shown}");
+    assert!(ran.stdout().starts_with("recv ok\n"), "{what}: {shown}");
     ran.report.assert_passive();
-    assert_eq!(nr_yields(log), 0, "{what}");
+    assert_eq!(nr_yields(log, 2), 0, "{what}");
 }
 
 #[test]
@@ -106,7 +95,7 @@ fn a_rank_that_is_to_yield_is_seen_yielding() {
         let job = traced(log.path(), mpi, &program).arg("recv");
         let ran = job.option("--policy=spin-yield").cosched();
         assert_eq!(ran.stdout(), "recv ok\n");
-        assert!(nr_yields(log.path()) > 0);
+        assert!(nr_yields(log.path(), 2) > 0);
     }
 }
 
@@ -133,6 +122,18 @@ fn a_statically_linked_mpi_is_as_stock() {
     assert_stock("libmpich.a", &ran, log.path());
 }
 
+/// An owner of programs who is neither root nor he who starts them.
+const DAEMON: u32 = 1;
+
+/// A program of MPICH that runs with other rights than those of its caller.
+fn late_in(folder: &Path, user: Option<u32>, group: Option<u32>, mode: u32) -> PathBuf {
+    let program = folder.join("late");
+    fs::copy(Mpi::Mpich.compile("late.c", "", &[]), &program).unwrap();
+    chown(&program, user, group).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(mode)).unwrap();
+    program
+}
+
 /// The kernel says "secure", and the loader preloads nothing. (Open MPI's launcher does not
 /// talk to such ranks, with cosched or without.)
 #[test]
@@ -142,17 +143,38 @@ fn a_set_group_id_program_is_as_stock() {
     let (Some(()), Some(())) = (need(test, superuser()), need(test, tools)) else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let folder = installation_of(NOBODY);
     let log = tempfile::NamedTempFile::new().unwrap();
-    let program = folder.path().join("late");
-    fs::copy(Mpi::Mpich.compile("late.c", "", &[]), &program).unwrap();
-    chown(&program, None, Some(1)).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o2755)).unwrap();
+    let program = late_in(folder.path(), None, Some(DAEMON), 0o2755);
     let ran = traced(log.path(), Mpi::Mpich, &program)
         .arg("recv")
         .cosched();
     assert_stock("set-group-ID", &ran, log.path());
+}
+
+/// strace stands outside: who traces as an ordinary user takes such rights away. UCX is told
+/// not to open descriptors of its peers through /proc, which nobody may of such programs.
+#[test]
+fn a_set_user_id_program_of_an_ordinary_user_is_as_stock() {
+    let test = "mpi_trap::a_set_user_id_program_of_an_ordinary_user_is_as_stock";
+    let tools = installed("strace").and(Mpi::Mpich.found());
+    let (Some(()), Some(())) = (need(test, superuser()), need(test, tools)) else {
+        return;
+    };
+    let home = installation_of(NOBODY);
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let program = late_in(home.path(), Some(DAEMON), None, 0o4755);
+    let [strace, options @ ..] = strace(log.path());
+    let around = [strace, "-u".into(), "nobody".into()];
+    let ran = Job::new(Mpi::Mpich, 2, program)
+        .arg("recv")
+        .env("HOME", home.path())
+        .env("TMPDIR", home.path())
+        .env("UCX_POSIX_USE_PROC_LINK", "no")
+        .as_user(NOBODY, &home.path().join("cosched"))
+        .within(around.into_iter().chain(options))
+        .cosched();
+    assert_stock("set-user-ID", &ran, log.path());
 }
 
 /// As in a container: the loader looks for the library and does not find it.

@@ -55,6 +55,7 @@ int main(int argc, char **argv)
 {
 	MPI_Init(&argc, &argv);
 	start();
+	getsid(0);			/* a mark for who traces system calls */
 	tell_where();
 	whoever_comes();
 	passed("whoever comes");

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # two_nodes.sh FOLDER COMMAND...: COMMAND on node "one" of two that are namespaces of this
 # machine (host name, network, mounts) with a cable between them. On node "two" FOLDER is
-# empty: what lies there belongs to node one. Called as two_nodes.sh ADDRESS COMMAND... by a
+# empty: what lies there belongs to node one; so is the folder that ABSENT names, if any. Called as two_nodes.sh ADDRESS COMMAND... by a
 # launcher it starts the command on node two, as a remote shell would: with no environment.
 # Both nodes vanish with their processes.
 set -euo pipefail
@@ -21,7 +21,8 @@ shift
 hostname one
 ip link set lo up
 unshare --net --uts --mount sh -c 'hostname two && ip link set lo up &&
-	mount -t tmpfs two "$0" && : >"$0/ready" && exec sleep 600' "$folder" &
+	for absent; do mount -t tmpfs two "$absent" || exit; done &&
+	: >"$1/ready" && exec sleep 600' sh "$folder" ${ABSENT:+"$ABSENT"} &
 two=$!
 trap 'kill $two' EXIT
 until nsenter -t "$two" -m test -e "$folder/ready"; do
