@@ -98,8 +98,8 @@ fn list(json: bool) -> Result<String> {
     }
     let mut table = plain(["PRESET", "WAIT", "NEEDS", "WHAT IT DOES"]);
     for policy in &sketches {
-        let wait = answer(&policy.taken[0]);
-        table.add_row([&policy.name, &wait, &needs(policy), &policy.about]);
+        let wait = policy.taken[0].choice.answer.word;
+        table.add_row([&policy.name, wait, &needs(policy), &policy.about]);
     }
     Ok(format!("{}\n", table.trim_fmt()))
 }

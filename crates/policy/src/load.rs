@@ -10,22 +10,40 @@ use crate::table::{Answer, QUESTIONS};
 use crate::{value, Error};
 use std::{fs::File, io::Read};
 
-/// What stands in presets/.
-const FILES: [(&str, &str); 5] = [
-    ("auto", include_str!("../../../presets/auto.toml")),
-    (
-        "uncoordinated",
-        include_str!("../../../presets/uncoordinated.toml"),
-    ),
-    (
-        "local-block",
-        include_str!("../../../presets/local-block.toml"),
-    ),
-    ("implicit", include_str!("../../../presets/implicit.toml")),
-    (
-        "spin-yield",
-        include_str!("../../../presets/spin-yield.toml"),
-    ),
+macro_rules! files {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_str!(concat!("../../../presets/", $name, ".toml")))),*]
+    };
+}
+
+/// What stands in presets/, in the order of the list.
+const FILES: [(&str, &str); 26] = files![
+    "auto",
+    "uncoordinated",
+    "local-block",
+    "implicit",
+    "spin-yield",
+    "dcs-spin",
+    "dcs-spin-block",
+    "dcs-spin-yield",
+    "dcs-nt",
+    "dcs-nt-passive",
+    "dcs-nt-spin-block",
+    "predictive",
+    "dynamic",
+    "staticq",
+    "cs-bi-rr",
+    "cs-bi-msg",
+    "cs-sb800-rr",
+    "cs-sb800-msg",
+    "cs-sb1200-rr",
+    "cs-sb1200-msg",
+    "periodic-boost",
+    "periodic-boost-sb",
+    "gang",
+    "gang-slurm",
+    "batch",
+    "fcfs-space",
 ];
 
 /// No preset is longer; a path may name anything, even an endless device.

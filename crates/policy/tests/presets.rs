@@ -32,7 +32,7 @@ fn refused(word: &str) -> String {
 }
 
 #[test]
-fn every_file_in_presets_is_built_in_under_its_name_and_runs_on_the_shim_alone() {
+fn every_file_in_presets_is_built_in_under_its_name() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../presets");
     let mut files: Vec<String> = std::fs::read_dir(folder)
         .unwrap()
@@ -46,8 +46,70 @@ fn every_file_in_presets_is_built_in_under_its_name_and_runs_on_the_shim_alone()
     assert_eq!(names, files);
     for preset in presets {
         assert_eq!(load(&preset.name).unwrap(), preset);
-        resolve(&preset, SHIM).unwrap();
     }
+}
+
+#[test]
+fn every_preset_runs_in_the_simulator_and_those_of_wait_on_the_shim_alone() {
+    let mut on_the_shim = Vec::new();
+    for preset in built_in().unwrap() {
+        let resolved = resolve(&preset, &[Body::Sim]).unwrap();
+        for taken in resolved.taken {
+            assert!(matches!(taken.owner, Body::Sim | Body::Local), "{taken:?}");
+        }
+        match resolve(&preset, SHIM) {
+            Ok(_) => on_the_shim.push(preset.name),
+            Err(gap) => assert!(
+                gap.to_string().contains(": no present body answers "),
+                "{gap}"
+            ),
+        }
+    }
+    let alone = [
+        "auto",
+        "uncoordinated",
+        "local-block",
+        "implicit",
+        "spin-yield",
+    ];
+    assert_eq!(on_the_shim, alone);
+}
+
+#[test]
+fn presets_of_dynamic_coscheduling_need_the_kernel_body_alone() {
+    for preset in built_in().unwrap() {
+        if preset.name.starts_with("dcs-") {
+            resolve(&preset, &[Body::Shim, Body::Kernel]).unwrap();
+            assert!(
+                resolve(&preset, &[Body::Kernel]).is_err(),
+                "{}",
+                preset.name
+            );
+        }
+    }
+}
+
+#[test]
+fn dcs_spin_compiles_to_equation_1_of_the_paper() {
+    let preset = load("dcs-spin").unwrap();
+    let params = resolve(&preset, &[Body::Sim]).unwrap().params().0;
+    let [wait, arrival, fairness, ..] = params.answer;
+    assert_eq!(wait, raw::COS_WAIT_SPIN);
+    assert_eq!(arrival, raw::COS_ARRIVAL_BOOST);
+    assert_eq!(fairness, raw::COS_FAIRNESS_QUEUE_CYCLE);
+    assert_eq!(params.arg[2], [u64::MAX, 0, 20_000_000, 0, 0, 0]);
+}
+
+#[test]
+fn a_limit_is_never_left_to_the_local_scheduler() {
+    let limited = GOOD.replace("\"shared\"", "{ answer = \"shared\", max_mpl = 4 }");
+    let preset = Preset::parse("mine", &limited).unwrap();
+    let line = resolve(&preset, SHIM).unwrap_err().to_string();
+    assert!(
+        line.starts_with("mine: allocation: no present body answers shared: it is the daemon's"),
+        "{line}"
+    );
+    resolve(&preset, &[Body::Shim, Body::Daemon]).unwrap();
 }
 
 #[test]
