@@ -16,7 +16,7 @@ use std::{
     fs::{self, Permissions},
     os::unix::fs::{chown, PermissionsExt},
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::{Child, Command, Output},
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
     time::Duration,
@@ -43,10 +43,12 @@ pub fn mpis(test: &str) -> Vec<Mpi> {
 const HANGS: &str = "60";
 
 /// Of all launchers: root may, and ranks may outnumber CPUs.
-const LAUNCH: [(&str, &str); 3] = [
+const LAUNCH: [(&str, &str); 4] = [
     ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
     ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
     ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
+    // Open MPI 5.
+    ("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"),
 ];
 
 impl Mpi {
@@ -190,6 +192,27 @@ pub fn installation_of(uid: u32) -> TempDir {
     home
 }
 
+/// A busy process; ended when it goes out of scope.
+pub struct Hog(Child);
+
+impl Hog {
+    /// Another one.
+    pub fn start() -> Self {
+        let mut shell = limited("sh");
+        let shell = shell.args(["-c", "while :; do :; done"]);
+        Hog(shell.spawn().expect("there is a shell"))
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.0);
+        // timeout(1) passes it on to the shell.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let _ = self.0.wait();
+    }
+}
+
 /// A command with a limit, and everything that `cosched run` would give it taken away.
 pub fn limited(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("timeout");
@@ -306,10 +329,8 @@ impl Job {
         words.push(fd_path.into());
         words.extend(self.options.clone());
         words.push("--".into());
-        let output = self
-            .starts(&words)
-            .output()
-            .expect("timeout(1) is installed");
+        let output = self.starts(&words).output();
+        let output = output.expect("timeout(1) is installed");
         let report = fs::read_to_string(fd_path).expect("made above");
         let report = serde_json::from_str(&report)
             .unwrap_or_else(|why| panic!("no report ({why}): {}", shown(&output)));
@@ -399,6 +420,13 @@ impl Report {
     pub fn sum(&self, counter: &str) -> u64 {
         let of = |rank: &Value| rank[counter].as_u64().expect("a counter");
         self.ranks().iter().map(of).sum()
+    }
+
+    /// At most one sleep in a thousand ended by the safety net with a message there; one may,
+    /// since a sleep may end by time just as a message comes.
+    pub fn assert_none_missed(&self) {
+        let (missed, blocks) = (self.sum("nr_missed"), self.sum("nr_blocks"));
+        assert!(missed <= 1 + blocks / 1000, "{}", self.0);
     }
 
     /// Every one of @nr ranks, of one job, was active from MPI_Init to MPI_Finalize.

@@ -4,28 +4,7 @@
 //! no more wake-ups are in vain than are useful.
 #![allow(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-use cosched_tests::job::{limited, mpis, Job, Mpi, Report};
-use std::process::Child;
-
-/// A busy process; ended when it goes out of scope.
-struct Hog(Child);
-
-impl Hog {
-    fn start() -> Self {
-        let mut shell = limited("sh");
-        let shell = shell.args(["-c", "while :; do :; done"]);
-        Hog(shell.spawn().unwrap())
-    }
-}
-
-impl Drop for Hog {
-    fn drop(&mut self) {
-        let pid = rustix::process::Pid::from_child(&self.0);
-        // timeout(1) passes it on to the shell.
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        let _ = self.0.wait();
-    }
-}
+use cosched_tests::job::{mpis, Hog, Job, Mpi, Report};
 
 const WORKLOADS: [(&str, &[&str]); 2] = [
     ("barrier", &["--iterations=3000", "--spins=20000"]),

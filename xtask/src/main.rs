@@ -42,7 +42,7 @@ enum Step {
     /// Unpack newer MPIs from newer Debian suites into target/mpis (no root needed)
     Mpis {
         /// Which suites
-        #[arg(default_values = ["trixie", "sid"])]
+        #[arg(default_values = mpis::SUITES)]
         suites: Vec<String>,
     },
     /// Build, and copy to PREFIX/bin and PREFIX/lib/cosched

@@ -34,6 +34,9 @@ const LAUNCHERS: [&str; 6] = [
 const WHOLE: [&str; 2] = ["openmpi-bin", "mpich"];
 const HEADERS: [&str; 2] = ["libopenmpi-dev", "libmpich-dev"];
 
+/// Which suites, unless told otherwise.
+pub const SUITES: [&str; 2] = ["trixie", "sid"];
+
 /// Fetches and unpacks each suite that is not there yet.
 pub fn all(tree: &Tree, suites: &[String]) -> Result<()> {
     for suite in suites {
@@ -126,8 +129,10 @@ fn apt(dir: &Path) -> Command {
         "-y",
         "--no-install-recommends",
         "-oDir::Etc::SourceParts=/dev/null",
+        "-oAPT::Sandbox::User=root",
+        "-oAPT::Update::Error-Mode=any",
+        "-oAcquire::Retries=2",
     ]);
-    apt.arg("-oAPT::Sandbox::User=root");
     for (key, name) in [
         ("Dir::Etc::SourceList", "sources.list"),
         ("Dir::State::Lists", "lists"),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Test: everything that can go red. Checks the source, builds, runs the tests
-//! of the whole workspace, and counts what their own output says: suites are
-//! named as cargo names them, a test that this machine cannot run says `SKIPPED
-//! name: reason`. Under CI=true a skipped test is a failure. The last line on
-//! stdout is `N passed, N failed, N skipped`.
+//! Test: everything that can go red. Checks the source, fetches the newer MPIs (once;
+//! where that fails their tests are skipped), builds, runs the tests of the whole
+//! workspace, and counts what their own output says: suites are named as cargo names
+//! them, a test that this machine cannot run says `SKIPPED name: reason`. Under
+//! CI=true a skipped test is a failure. The last line on stdout is `N passed, N failed,
+//! N skipped`.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -11,7 +12,7 @@ use std::process::Stdio;
 use anyhow::{bail, Context, Result};
 
 use crate::tree::{cargo, Tree};
-use crate::{build, check};
+use crate::{build, check, mpis};
 
 /// What the suites said so far.
 #[derive(Debug, Default, PartialEq)]
@@ -95,7 +96,7 @@ fn count(result: &str, what: &str) -> usize {
     digits.parse().unwrap_or(0)
 }
 
-/// Check, build, test.
+/// Check, fetch, build, test.
 pub fn all(tree: &Tree) -> Result<()> {
     let mut tally = Tally::default();
     if let Err(error) = check::all(tree) {
@@ -104,6 +105,9 @@ pub fn all(tree: &Tree) -> Result<()> {
             .suites
             .push(("check".into(), format!("FAILED. {error:#}")));
         tally.failed += 1;
+    }
+    if let Err(error) = mpis::all(tree, &mpis::SUITES.map(str::to_owned)) {
+        eprintln!("xtask: {error:#}; tests of newer MPIs will be skipped");
     }
     build::all(tree)?;
     run_suites(&mut tally)?;
