@@ -157,6 +157,7 @@ enum cos_field {
 	COS_F_EPOCHS		= 1u << 20,	/* both */
 	COS_F_NR_PENDING_HERE	= 1u << 21,
 	COS_F_SLOT		= 1u << 22,	/* and nr_slots */
+	COS_F_NR_OF_JOB_HERE	= 1u << 23,
 };
 
 struct cos_params {
@@ -191,7 +192,7 @@ struct cos_obs {
 	u64 message_epoch, cpu_epoch;		/* ARRIVAL: see fairness.h */
 	u32 nr_pending_here;			/* unconsumed messages of all who want its CPU */
 	u32 slot, nr_slots;			/* as cos_plan gave them to its job */
-	u32 pad;
+	u32 nr_of_job_here;			/* other ranks of its job on its CPU, asleep or not */
 };
 
 struct cos_task { u64 w[16]; };
@@ -269,7 +270,7 @@ struct cos_out {
 	u32 act;				/* enum cos_act */
 	u32 reason;				/* enum cos_reason */
 	u64 until_ns;				/* instant; COS_NEVER_NS = until an event */
-	u64 slice_ns;				/* 0 = the local scheduler's own */
+	u64 slice_ns;				/* 0 = the local scheduler's own; of WAIT: its CPU is to choose again so often */
 	s64 key;				/* less is sooner */
 	u32 watch;				/* enum cos_field: ask again when one changes */
 	u32 boost_peer;				/* BLOCK: ask for a boost of the awaited peer too, and again at until_ns */
@@ -315,11 +316,6 @@ COS_FN void cos_verdict(struct cos_out *out, u32 act, u32 reason, u64 until_ns)
 COS_FN u32 cos_knows(const struct cos_obs *obs, u32 fields)
 {
 	return (obs->known & fields) == fields;
-}
-
-COS_FN u32 cos_is_running(const struct cos_obs *obs)
-{
-	return cos_knows(obs, COS_F_RUNNING) && obs->running;
 }
 
 /* How many want its CPU, in 1/256: the average where that is known; 0 = unknown. */

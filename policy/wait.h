@@ -28,7 +28,9 @@
  *                running) and grows where competitors delay it. A peer that is off its
  *                CPU cannot send: then block at once, and ask for its boost
  *                as long as we sleep (S1's boost on arrival, seen from the waiter:
- *                who is waited for has something to do)
+ *                who is waited for has something to do). Where ranks of the job
+ *                share the CPU it is to choose again each millisecond instead:
+ *                docs/design.md, "More ranks than CPUs, and outsiders"
  *
  * It does not see messages, and does not decide who runs instead.
  */
@@ -46,6 +48,9 @@ enum cos_adaptive_arg {
 	COS_ADAPTIVE_YIELD_NS,		/* yield to it so long before blocking */
 	COS_ADAPTIVE_BOOST_NS,		/* first interval of asking for the peer's boost; 0 = never */
 };
+
+/* Where several ranks of the job share a CPU with outsiders, it is to choose again so often. */
+#define COS_CROWDED_SLICE_NS 1000000ULL
 
 /* A peer that is off its CPU for longer is asleep rather than preempted. */
 #define COS_BOOST_FOR_NS 20000000ULL
@@ -128,7 +133,9 @@ COS_FN void cos_wait_among_outsiders(const u64 *arg, const struct cos_obs *obs,
 	}
 	cos_wait_limited(obs, limit_ns, COS_ACT_BLOCK, out);
 	out->reason = why;
-	if (out->act == COS_ACT_BLOCK && arg[COS_ADAPTIVE_BOOST_NS] &&
+	if (cos_knows(obs, COS_F_NR_OF_JOB_HERE) && obs->nr_of_job_here)
+		out->slice_ns = COS_CROWDED_SLICE_NS;
+	else if (out->act == COS_ACT_BLOCK && arg[COS_ADAPTIVE_BOOST_NS] &&
 	    obs->waited_ns < COS_BOOST_FOR_NS) {
 		out->boost_peer = 1;
 		out->until_ns = sat_add(obs->now_ns, arg[COS_ADAPTIVE_BOOST_NS]);

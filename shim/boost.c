@@ -10,6 +10,9 @@
  * scheduler chooses among all that is runnable, and a short slice makes the rank the
  * first that is eligible. Shares stay EEVDF's; a rank that is not owed time stays off.
  *
+ * Where several ranks of the job share a CPU with competitors nobody may be on a CPU to ask.
+ * There it wakes by itself, at the pace that policy sets, as long as its rank does not sleep.
+ *
  * This thread does nothing else, takes no signal, and follows its rank from CPU to CPU. It is
  * started when competitors are first seen: on a free machine there is none.
  */
@@ -22,14 +25,21 @@
 
 static u32 tid;
 static u32 on_cpu = ~0u;
+static u64 pace_ns;			/* 0: only when asked */
+static u32 resting;			/* it wakes only when asked */
 
 static void *boosting(void *arg)
 {
 	u32 *word = &cos_shim.me->boost;
 
 	__atomic_store_n(&tid, (u32)syscall(SYS_gettid), __ATOMIC_RELEASE);
-	for (;;)
-		futex_wait(word, __atomic_load_n(word, __ATOMIC_RELAXED), COS_NEVER_NS / 4);
+	for (;;) {
+		u32 seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+		u64 pace = cos_shim.me->armed ? 0 : __atomic_load_n(&pace_ns, __ATOMIC_RELAXED);
+
+		__atomic_store_n(&resting, !pace, __ATOMIC_RELAXED);
+		futex_wait(word, seen, pace ? pace : COS_NEVER_NS / 4);
+	}
 	return arg;
 }
 
@@ -66,11 +76,27 @@ void boost_follow(u32 cpu)
 		on_cpu = cpu;
 }
 
+static void wake(struct cos_slot *slot)
+{
+	__atomic_fetch_add(&slot->boost, 1, __ATOMIC_RELAXED);
+	futex_wake_all(&slot->boost);
+}
+
 void boost(u32 slot)
 {
-	struct cos_slot *peer = &cos_shim.page->slot[slot];
-
-	__atomic_fetch_add(&peer->boost, 1, __ATOMIC_RELAXED);
-	futex_wake_all(&peer->boost);
+	wake(&cos_shim.page->slot[slot]);
 	cos_shim.me->nr_boosts++;
+}
+
+void boost_pace(u64 ns)
+{
+	__atomic_store_n(&pace_ns, ns, __ATOMIC_RELAXED);
+	boost_resume();
+}
+
+void boost_resume(void)
+{
+	if (__atomic_load_n(&pace_ns, __ATOMIC_RELAXED) &&
+	    __atomic_exchange_n(&resting, 0, __ATOMIC_RELAXED))
+		wake(cos_shim.me);
 }

@@ -263,22 +263,25 @@ static bool wants_cpu(const struct cos_slot *slot)
 }
 
 /* Counted at most every 20 us: each slot costs a cache miss. */
-u32 oncpu_same_job_here(u64 now)
+struct cos_company oncpu_company(u64 now)
 {
 	static __thread u64 counted_at_ns;
-	static __thread u32 nr;
+	static __thread struct cos_company here;
 	struct cos_page *page = cos_shim.page;
 	u32 nr_used = (u32)min_u64(page->nr_used, cos_shim.nr_slots);
 
 	if (now - counted_at_ns < 20000)
-		return nr;
+		return here;
 	counted_at_ns = now;
-	nr = 0;
+	here = (struct cos_company){ 0 };
 	for (u32 s = 0; s < nr_used; s++) {
 		struct cos_slot *slot = &page->slot[s];
 
-		nr += s != cos_shim.slot && slot->cpu == cos_shim.me->cpu &&
-		      slot->job == cos_shim.me->job && wants_cpu(slot);
+		if (s == cos_shim.slot || slot->cpu != cos_shim.me->cpu ||
+		    slot->job != cos_shim.me->job || slot->state == COS_RANK_DONE)
+			continue;
+		here.nr++;
+		here.nr_want_cpu += wants_cpu(slot);
 	}
-	return nr;
+	return here;
 }

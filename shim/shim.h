@@ -124,7 +124,11 @@ void oncpu_offer(void);			/* our own switches, for others to watch */
 void oncpu_withdraw(void);
 u32 oncpu_awaited(const struct cos_peers *awaits, u64 waited_ns);	/* enum cos_peer_state; 0 = unknown */
 void oncpu_boost_awaited(const struct cos_peers *awaits);
-u32 oncpu_same_job_here(u64 now);	/* ranks of this job that want our CPU */
+/* Other ranks of this job on our CPU. */
+struct cos_company {
+	u32 nr, nr_want_cpu;
+};
+struct cos_company oncpu_company(u64 now);
 bool read_proc(u32 pid, const char *name, char *text, size_t size);
 
 /* outsiders.c */
@@ -143,6 +147,8 @@ void wait_asleep(enum cos_ended (*nap)(void *arg, u64 ns), void *arg);
 void boost_start(void);
 void boost_follow(u32 cpu);	/* where our rank is now */
 void boost(u32 slot);
+void boost_pace(u64 ns);	/* wake by itself so often while our rank is awake; 0 = never */
+void boost_resume(void);	/* our rank is awake again */
 
 /* boundary.c, hooks.c, slice.c */
 void hooks_start(void);

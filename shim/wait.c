@@ -123,6 +123,7 @@ static void sleep_end(struct cos_thread *self, enum cos_ended ended, bool hidden
 	set_state(COS_RANK_SPINNING);
 	cos_shim.me->cpu = current_cpu();
 	boost_follow(cos_shim.me->cpu);
+	boost_resume();
 	self->phase = SPINNING;
 	self->until_ns = 0;
 	self->nr_found = 0;
@@ -208,13 +209,17 @@ static void meet_competition(u32 competing)
 
 static void see(struct cos_thread *self, u64 now, struct cos_obs *obs)
 {
+	struct cos_company here = oncpu_company(now);
+
 	*obs = (struct cos_obs){ .now_ns = now, .event = COS_EV_WAIT,
-				 .known = COS_F_WAITED | COS_F_NR_SAME_JOB_HERE,
-				 .waited_ns = now - self->began_at_ns };
+				 .known = COS_F_WAITED | COS_F_NR_SAME_JOB_HERE |
+					  COS_F_NR_OF_JOB_HERE,
+				 .waited_ns = now - self->began_at_ns,
+				 .nr_same_job_here = here.nr_want_cpu,
+				 .nr_of_job_here = here.nr };
 	obs->peer_state = oncpu_awaited(&self->awaits, obs->waited_ns);
 	if (obs->peer_state)
 		obs->known |= COS_F_PEER_STATE;
-	obs->nr_same_job_here = oncpu_same_job_here(now);
 	if (outsiders_here(now, &obs->nr_outsiders_q8))
 		obs->known |= COS_F_OUTSIDERS;
 	if (cos_shim.params.answer[COS_Q_WAIT] == COS_WAIT_ADAPTIVE)
@@ -273,6 +278,7 @@ static void decide(struct cos_thread *self, u64 now)
 		self->until_ns = min_u64(self->until_ns, now + LOOK_AGAIN_NS);
 	self->peer_state = obs.peer_state;
 	self->watch = out.watch;
+	boost_pace(out.slice_ns);
 	if (out.act == COS_ACT_SPIN)
 		return;
 	cos_shim.me->source[self->source]++;
@@ -414,7 +420,7 @@ void wait_test_pass(void)
 	if (++self->nr_empty_tests % EMPTY_TESTS)
 		return;
 	cos_shim.me->cpu = current_cpu();
-	if (oncpu_same_job_here(now_ns())) {
+	if (oncpu_company(now_ns()).nr_want_cpu) {
 		cos_shim.me->nr_gave++;
 		NEXT(sched_yield)();
 	}

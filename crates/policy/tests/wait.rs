@@ -133,12 +133,28 @@ proptest! {
     }
 
     #[test]
+    fn beside_outsiders_a_crowded_cpu_chooses_again_and_no_peer_is_asked_for(obs in any_obs(), nr in 1..9u32) {
+        let obs = Obs {
+            known: obs.known | raw::COS_F_OUTSIDERS | raw::COS_F_NR_OF_JOB_HERE,
+            nr_outsiders_q8: 256,
+            nr_of_job_here: nr,
+            ..obs
+        };
+        let verdict = ask(&params("adaptive"), &obs, &Task::default());
+        prop_assert_ne!(verdict.slice_ns, 0);
+        prop_assert_eq!(verdict.boost_peer, 0);
+        let roomy = Obs { nr_of_job_here: 0, ..obs };
+        prop_assert_eq!(ask(&params("adaptive"), &roomy, &Task::default()).slice_ns, 0);
+    }
+
+    #[test]
     fn what_is_unknown_does_not_count(obs in any_obs(), peer_state in 0..5u32, same in 0..9u32, cost_ns in 0..1u64 << 32) {
         let params = params("adaptive");
         let task = woken_at(&params, cost_ns);
-        let known = obs.known & !(raw::COS_F_PEER_STATE | raw::COS_F_NR_SAME_JOB_HERE);
+        let unknown = raw::COS_F_PEER_STATE | raw::COS_F_NR_SAME_JOB_HERE | raw::COS_F_NR_OF_JOB_HERE;
+        let known = obs.known & !unknown;
         let plain = Obs { known, peer_state: 0, nr_same_job_here: 0, ..obs };
-        let noisy = Obs { known, peer_state, nr_same_job_here: same, ..obs };
+        let noisy = Obs { known, peer_state, nr_same_job_here: same, nr_of_job_here: same, ..obs };
         prop_assert_eq!(ask(&params, &plain, &task), ask(&params, &noisy, &task));
     }
 
