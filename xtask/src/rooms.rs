@@ -18,10 +18,14 @@ const C_ROOMS: [(&str, &[&str], bool); 4] = [
 ];
 
 /// Crate, and the crates of this workspace that it may use.
-const CRATES: [(&str, &[&str]); 5] = [
+const CRATES: [(&str, &[&str]); 6] = [
     ("cosched-model", &[]),
     ("cosched-policy", &["cosched-model"]),
-    ("cosched-cli", &["cosched-policy", "cosched-model"]),
+    ("cosched-sim", &["cosched-policy", "cosched-model"]),
+    (
+        "cosched-cli",
+        &["cosched-sim", "cosched-policy", "cosched-model"],
+    ),
     ("cosched-tests", &["cosched-policy", "cosched-model"]),
     ("xtask", &[]),
 ];

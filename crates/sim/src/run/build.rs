@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From a scenario to a cluster at rest, and its first events.
+
+use super::{decide, Costs, Counted, JobState, Options, Sim};
+use crate::cluster::{Clock, Cpu, Ledger, Mail, Mailbox, Node, Process, RunQueue, Script, Task};
+use crate::engine::{Agenda, Event, EventQueue, Kind, Timer};
+use crate::histogram::Histogram;
+use crate::local::LocalScheduler;
+use crate::network::Outbox;
+use crate::observer::{Observer, TaskName};
+use crate::program::ANY;
+use crate::random::{Purpose, Source};
+use crate::scenario::{End, Scenario};
+use crate::SimError;
+use decide::Decider;
+use std::collections::HashMap;
+
+/// What grows while jobs are laid out.
+struct Layout<T> {
+    source: Source,
+    cpus_each: u32,
+    /// Tasks placed on each CPU.
+    placed: Vec<u32>,
+    /// (job, node): where policy's state of it is.
+    here: HashMap<(u32, u32), u32>,
+    tasks: Vec<Task>,
+    own: Vec<T>,
+    scripts: Vec<Script>,
+    processes: Vec<Process>,
+    jobs: Vec<JobState>,
+    names: Vec<TaskName>,
+    /// When each task starts.
+    starts_ns: Vec<u64>,
+}
+
+impl<'a, L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'a, L, Q, O> {
+    pub(super) fn new(
+        scenario: &'a Scenario,
+        local: &'a L,
+        observer: &'a mut O,
+        options: Options,
+    ) -> Result<Self, SimError> {
+        let resolved = scenario.resolved()?;
+        decide::check(&resolved, L::CAPABILITIES)?;
+        let cluster = &scenario.cluster;
+        let nr_cpus = (cluster.nodes * cluster.cpus) as usize;
+        let mut layout = lay_out(scenario, local);
+        observer.begin(&layout.names);
+        let nodes = nodes(scenario, local, &layout.tasks);
+        let nr_tasks = layout.tasks.len();
+        let nr_queues = if L::SHARED_QUEUE {
+            nodes.len()
+        } else {
+            nr_cpus
+        };
+        let starts_ns = std::mem::take(&mut layout.starts_ns);
+        let mut sim = Sim {
+            scenario,
+            local,
+            observer,
+            now_ns: 0,
+            agenda: Agenda::new(options.shortcuts),
+            costs: Costs {
+                switch_ns: cluster.switch.ns(),
+                refill_ns: cluster.refill.ns(),
+                block_ns: cluster.block.ns(),
+                yield_ns: cluster.yields.ns(),
+                balance: cluster.balance,
+            },
+            network: scenario.network.clone(),
+            nodes,
+            cpus: vec![Cpu::default(); nr_cpus],
+            cpus_each: cluster.cpus,
+            queues: vec![RunQueue::default(); nr_queues],
+            decider: Decider::new(&resolved, nr_tasks, layout.here.len(), options.shortcuts),
+            tasks: layout.tasks,
+            own: layout.own,
+            mailboxes: vec![Mailbox::default(); nr_tasks],
+            scripts: layout.scripts,
+            counted: vec![Counted::default(); nr_tasks],
+            processes: layout.processes,
+            jobs: layout.jobs,
+            events: 0,
+            hash: 0,
+            over: None,
+            to_end: to_end(scenario),
+        };
+        sim.first_events(&starts_ns);
+        Ok(sim)
+    }
+
+    fn first_events(&mut self, starts_ns: &[u64]) {
+        for (task, start_ns) in (0..).zip(starts_ns) {
+            let node = self.tasks[task as usize].node;
+            self.counted[task as usize].began_ns = u64::MAX;
+            self.agenda
+                .push(Event::new(*start_ns, node, Kind::Start, task, 0));
+        }
+        if self.local.period_ns().is_some() {
+            for node in 0..self.nodes.len() as u32 {
+                let first_ns = self.nodes[node as usize].period.at_or_after(0);
+                self.agenda
+                    .push(Event::new(first_ns, node, Kind::Period, 0, 0));
+            }
+        }
+    }
+}
+
+/// How many jobs must end before it is over.
+fn to_end(scenario: &Scenario) -> u32 {
+    match scenario.end {
+        End::All => scenario
+            .jobs
+            .iter()
+            .filter(|job| !job.workload.endless())
+            .count() as u32,
+        End::First | End::Job(_) => 1,
+        End::Time(_) => 0,
+    }
+}
+
+fn nodes<L: LocalScheduler>(scenario: &Scenario, local: &L, tasks: &[Task]) -> Vec<Node> {
+    let source = source(scenario);
+    let ppm = scenario.cluster.drift_ppm;
+    let mut nodes: Vec<Node> = (0..u64::from(scenario.cluster.nodes))
+        .map(|node| {
+            let mut stream = source.stream(node, Purpose::Clock);
+            let mut clock = |period_ns: u64| Clock::new(period_ns.max(1), ppm, &mut stream);
+            Node {
+                clock: clock(local.tick_ns()),
+                period: clock(local.period_ns().unwrap_or(1)),
+                nic: clock(scenario.network.nic_sample.ns()),
+                outbox: Outbox::default(),
+                alive: Ledger::default(),
+                policy_timer: Timer::default(),
+                tasks: Vec::new(),
+            }
+        })
+        .collect();
+    for (number, task) in (0..).zip(tasks) {
+        nodes[task.node as usize].tasks.push(number);
+    }
+    nodes
+}
+
+fn source(scenario: &Scenario) -> Source {
+    Source {
+        seed: scenario.seed,
+        replication: scenario.replication,
+    }
+}
+
+fn lay_out<L: LocalScheduler>(scenario: &Scenario, local: &L) -> Layout<L::Task> {
+    let cluster = &scenario.cluster;
+    let mut layout = Layout {
+        source: source(scenario),
+        cpus_each: cluster.cpus,
+        placed: vec![0; (cluster.nodes * cluster.cpus) as usize],
+        here: HashMap::new(),
+        tasks: Vec::new(),
+        own: Vec::new(),
+        scripts: Vec::new(),
+        processes: Vec::new(),
+        jobs: Vec::new(),
+        names: Vec::new(),
+        starts_ns: Vec::new(),
+    };
+    for (number, job) in (0..).zip(&scenario.jobs) {
+        let nr_processes = job.processes(cluster.nodes) as u32;
+        layout.jobs.push(JobState {
+            first_task: layout.tasks.len() as u32,
+            nr_tasks: nr_processes * job.threads,
+            first_process: layout.processes.len() as u32,
+            nr_processes,
+            independent: job.each_node.is_some(),
+            threads: job.threads,
+            nr_done: 0,
+            nr_active: nr_processes * job.threads,
+            began_ns: u64::MAX,
+            ended_ns: None,
+            laps: Histogram::default(),
+        });
+        for process in 0..nr_processes {
+            layout.process(number, job, process, job.node_of(process, cluster.nodes));
+        }
+    }
+    for (number, own) in (0..).zip(&mut layout.own) {
+        local.begin(own, &mut layout.source.stream(number, Purpose::Phase));
+    }
+    layout
+}
+
+impl<T: Default> Layout<T> {
+    fn process(&mut self, job: u32, it: &crate::scenario::Job, process: u32, node: u32) {
+        let first = self.tasks.len() as u32;
+        let next_here = self.here.len() as u32;
+        let number = self.processes.len() as u32;
+        let mut start = self.source.stream(u64::from(first), Purpose::Start);
+        let start_ns = it.start.ns() + start.below(it.scatter.ns() + 1);
+        for thread in 0..it.threads {
+            let task = process * it.threads + thread;
+            self.task(job, task, node, number, it);
+            self.starts_ns.push(start_ns);
+        }
+        self.processes.push(Process {
+            job,
+            node,
+            tasks: first..first + it.threads,
+            job_here: *self.here.entry((job, node)).or_insert(next_here),
+            communicates: it.workload.communicates(),
+        });
+    }
+
+    /// On the CPU of its node that has fewest.
+    fn task(&mut self, job: u32, task: u32, node: u32, process: u32, it: &crate::scenario::Job) {
+        let first = node * self.cpus_each;
+        let cpus = first..first + self.cpus_each;
+        let cpu = cpus
+            .min_by_key(|cpu| self.placed[*cpu as usize])
+            .unwrap_or(first);
+        self.placed[cpu as usize] += 1;
+        let alone = it.each_node.is_some();
+        let number = self.tasks.len() as u64;
+        self.names.push(TaskName {
+            job,
+            number: task,
+            node,
+        });
+        self.tasks.push(Task::new(node, cpu, process));
+        self.own.push(T::default());
+        self.scripts.push(Script {
+            program: it
+                .workload
+                .program(if alone { task % it.threads } else { task }),
+            ops: Vec::new(),
+            at: 0,
+            random: self.source.stream(number, Purpose::Program),
+            last: Mail {
+                from: ANY,
+                bytes: 0,
+            },
+            last_to: ANY,
+            lap_ns: u64::MAX,
+        });
+    }
+}

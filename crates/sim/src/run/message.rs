@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sends and arrivals: a message leaves its sender, travels, and meets its receiver in
+//! whatever state that is.
+
+use super::Sim;
+use crate::cluster::{CpuState, Mail, TaskState};
+use crate::engine::{Event, EventQueue, Kind};
+use crate::local::{LocalScheduler, NONE};
+use crate::network::{Flight, Interrupts};
+use crate::observer::{Message, Observer};
+use cosched_policy::raw;
+
+impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
+    /// `task` has paid for the send: the message leaves it. `to` is a number within the job.
+    pub(super) fn send(&mut self, task: u32, to: u32, bytes: u32) {
+        let to = self.jobs[self.job_of(task)].first_task + to;
+        self.scripts[task as usize].last_to = to;
+        self.observe(task, raw::COS_EV_SEND);
+        self.depart(task, to, bytes, false);
+    }
+
+    /// A message, or only a sign of life, is on its way.
+    pub(super) fn depart(&mut self, task: u32, to: u32, bytes: u32, beat: bool) {
+        let (node, there) = (self.tasks[task as usize].node, self.tasks[to as usize].node);
+        let cpu = self.tasks[task as usize].cpu;
+        let flight = Flight {
+            sent_ns: self.now_ns,
+            from: task,
+            to,
+            bytes,
+            beat,
+            sender_left_ns: self.slice_left_ns(task),
+            epoch: self.cpus[cpu as usize].epoch,
+            ..Flight::default()
+        };
+        let outbox = &mut self.nodes[node as usize].outbox;
+        let arrives_ns = if node == there {
+            self.now_ns + self.network.local_latency.ns()
+        } else {
+            let begins_ns = outbox.link_free_ns.max(self.now_ns);
+            let takes_ns = self.network.bandwidth.map_or(0, |it| it.time_ns(bytes));
+            outbox.link_free_ns = begins_ns + takes_ns;
+            let check_ns = if self.decider.on_arrival {
+                self.network.arrival_check.ns()
+            } else {
+                0
+            };
+            outbox.link_free_ns + self.network.latency.ns() + check_ns
+        };
+        let seq = outbox.put(flight);
+        self.mailboxes[task as usize].sq_bytes += u64::from(bytes);
+        let job = self.job_of(task);
+        self.jobs[job].nr_active += 1;
+        self.agenda
+            .push(Event::new(arrives_ns, there, Kind::Arrival, node, seq));
+    }
+
+    /// Message `seq` of that node reaches its receiver's node.
+    pub(super) fn on_arrival(&mut self, from_node: u32, seq: u32) {
+        let flight = self.nodes[from_node as usize].outbox.take(seq);
+        let to = flight.to;
+        self.mailboxes[flight.from as usize].sq_bytes -= u64::from(flight.bytes);
+        self.observer.message(
+            self.now_ns,
+            Message {
+                from: flight.from,
+                to,
+                sent_ns: flight.sent_ns,
+                bytes: flight.bytes,
+            },
+        );
+        if !flight.beat {
+            self.counted[to as usize].nr_messages += 1;
+            self.mailboxes[to as usize].put(Mail {
+                from: flight.from,
+                bytes: flight.bytes,
+            });
+        }
+        self.observe_arrival(&flight);
+        self.meet(&flight, from_node);
+        let job = self.job_of(to);
+        self.inactive(job);
+    }
+
+    /// What the message does to its receiver, and to whoever has its CPU.
+    fn meet(&mut self, flight: &Flight, from_node: u32) {
+        let to = flight.to;
+        let it = &self.tasks[to as usize];
+        let (cpu, state, remote) = (it.cpu, it.state, it.node != from_node);
+        let wanted = it.waiting && self.mailboxes[to as usize].has(it.wait_from);
+        let sleeps = state == TaskState::Blocked && wanted;
+        let asks = self.decider.on_arrival && !self.seems_to_run(to);
+        if remote && (sleeps || asks || self.network.interrupts == Interrupts::All) {
+            self.interrupt(cpu, self.network.interrupt.ns());
+        }
+        if sleeps {
+            self.wake(to);
+        }
+        if asks {
+            self.ask_arrival(flight);
+        }
+        let it = &self.tasks[to as usize];
+        let polls = it.state == TaskState::Running && it.waiting && it.spinning;
+        if wanted && polls && self.cpus[it.cpu as usize].state == CpuState::Running {
+            let cpu = it.cpu;
+            self.charge(cpu);
+            self.found(cpu, to);
+        }
+    }
+
+    /// What the network card of its node believes of the process of `task`.
+    fn seems_to_run(&mut self, task: u32) -> bool {
+        let process = &self.processes[self.tasks[task as usize].process as usize];
+        let tasks = process.tasks.clone();
+        if self.network.nic_sample.ns() == 0 {
+            return tasks
+                .clone()
+                .any(|t| self.tasks[t as usize].state == TaskState::Running);
+        }
+        let first = process.node * self.cpus_each;
+        let looked_ns = self.nodes[process.node as usize].nic.last_at(self.now_ns);
+        (first..first + self.cpus_each).any(|cpu| {
+            let it = &self.cpus[cpu as usize];
+            let saw = if looked_ns >= it.came_on_ns {
+                it.current
+            } else {
+                it.nic_saw
+            };
+            saw != NONE && tasks.contains(&saw)
+        })
+    }
+}
