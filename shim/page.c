@@ -31,7 +31,8 @@
 #include "../abi/wire.h"
 #include "shim.h"
 
-#define ASK_TIMEOUT_S 2
+#define ASK_TIMEOUT_S 2			/* of a rank at work */
+#define JOIN_TIMEOUT_S 10		/* beside a thousand others that the keeper lets in */
 #define START_TRIES 200			/* of 10 ms, for a keeper that we started */
 #define HIGH_FD 600			/* out of the way of programs that count on low ones */
 
@@ -67,10 +68,17 @@ static bool same_user(int fd)
 	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) && cred.uid == getuid();
 }
 
+static void limit_waits(int fd, long seconds)
+{
+	struct timeval limit = { .tv_sec = seconds };
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+}
+
 static int connect_to(const char *path)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	struct timeval limit = { .tv_sec = ASK_TIMEOUT_S };
 	int fd;
 
 	if (strlen(path) >= sizeof(addr.sun_path))
@@ -79,8 +87,7 @@ static int connect_to(const char *path)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -1;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	limit_waits(fd, JOIN_TIMEOUT_S);
 	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) || !same_user(fd)) {
 		close(fd);
 		return -1;
@@ -258,6 +265,7 @@ bool page_join(void)
 		return false;
 	cos_shim.eventfd = out_of_the_way(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (cos_shim.eventfd >= 0 && join()) {
+		limit_waits(keeper, ASK_TIMEOUT_S);
 		bells = calloc(cos_shim.nr_slots, sizeof(*bells));
 		return bells != NULL;
 	}

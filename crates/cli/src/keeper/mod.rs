@@ -149,7 +149,14 @@ impl Keeper {
         Ok((told, happened[0], ready))
     }
 
+    /// All who are at the door: a thousand ranks that start together leave us no CPU
+    /// for a look at everyone between two of them.
     fn accept(&mut self) {
+        while self.accept_one() {}
+    }
+
+    /// False where no one else is to be let in.
+    fn accept_one(&mut self) -> bool {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         match accept_with(&self.listener, flags) {
             Ok(connection) => {
@@ -160,12 +167,15 @@ impl Keeper {
                         slot: None,
                     });
                 }
+                return true;
             }
             Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
                 self.crowded_until = Some(Instant::now() + CROWDED);
             }
-            Err(_) => {} // it went away before we opened
+            Err(Errno::CONNABORTED) => return true, // it went away before we opened
+            Err(_) => {}
         }
+        false
     }
 
     /// One request of each ready client; one that cannot be served is let go.
