@@ -32,11 +32,6 @@ enum cos_boost_arg {
 	COS_BOOST_AGAIN,	/* 1: a refusal's until_ns is when to ask again */
 };
 
-COS_FN u32 cos_is_running(const struct cos_obs *obs)
-{
-	return cos_knows(obs, COS_F_RUNNING) && obs->running;
-}
-
 COS_FN void cos_arrival_boost(const struct cos_params *params, const struct cos_obs *obs,
 			      struct cos_task *task, struct cos_job *job, struct cos_out *out)
 {

@@ -318,6 +318,11 @@ COS_FN u32 cos_knows(const struct cos_obs *obs, u32 fields)
 	return (obs->known & fields) == fields;
 }
 
+COS_FN u32 cos_is_running(const struct cos_obs *obs)
+{
+	return cos_knows(obs, COS_F_RUNNING) && obs->running;
+}
+
 /* How many want its CPU, in 1/256: the average where that is known; 0 = unknown. */
 COS_FN u64 cos_runnable_q8(const struct cos_obs *obs)
 {

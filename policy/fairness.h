@@ -165,31 +165,38 @@ COS_FN void cos_fairness_epoch(const struct cos_obs *obs, struct cos_out *out)
  * the local scheduler knows the lag, that is the account.
  *
  * No more credit is kept than max_debt, so that who slept does not return as a
- * tyrant; nor more debt than memory, so that each refusal ends.
+ * tyrant; nor more debt than memory, so that each refusal ends. R is taken as it
+ * is when an event comes, for all the time since the one before.
  */
+COS_FN u64 cos_calibrated_got_ns(const struct cos_obs *obs, u64 since_ns)
+{
+	u32 came = obs->event == COS_EV_RUN || obs->event == COS_EV_WAKE;
+
+	if (obs->event != COS_EV_STOP && (came || !cos_is_running(obs)))
+		return 0;
+	return cos_knows(obs, COS_F_RAN) ? min_u64(obs->ran_ns, since_ns) : since_ns;
+}
+
 COS_FN void cos_calibrated_observe(const u64 *arg, const struct cos_obs *obs,
 				   struct cos_task *task)
 {
 	u64 runnable_q8 = cos_runnable_q8(obs), *at_ns = &task->w[COS_W_ACCOUNTED_AT_NS];
 	u64 since_ns = *at_ns ? sat_sub(obs->now_ns, *at_ns) : 0;
-	u64 due_ns = div_or(sat_mul(since_ns, 256), runnable_q8, 0), got_ns = 0;
+	u64 due_ns = div_or(sat_mul(since_ns, 256), runnable_q8, 0);
+	u64 got_ns = cos_calibrated_got_ns(obs, since_ns);
+	u64 max_debt_ns = arg[COS_CALIBRATED_MAX_DEBT_NS];
 	s64 credit_ns = cos_signed_word(task->w[COS_W_CREDIT_NS]);
 
 	if (!runnable_q8)
 		return;
-	if (obs->event == COS_EV_STOP && cos_knows(obs, COS_F_RAN)) {
-		got_ns = obs->ran_ns;
-		if (runnable_q8 > 256)
-			task->w[COS_W_TURN_NS] =
-				learn(task->w[COS_W_TURN_NS],
-				      min_u64(got_ns, arg[COS_CALIBRATED_MAX_DEBT_NS]), 3);
-	}
 	*at_ns = max_u64(obs->now_ns, 1);
 	credit_ns = clamp_ns(credit_ns + signed_ns(due_ns), -COS_MAX_NS, COS_MAX_NS);
 	credit_ns = clamp_ns(credit_ns - signed_ns(got_ns),
-			     -signed_ns(arg[COS_CALIBRATED_MEMORY_NS]),
-			     signed_ns(arg[COS_CALIBRATED_MAX_DEBT_NS]));
+			     -signed_ns(arg[COS_CALIBRATED_MEMORY_NS]), signed_ns(max_debt_ns));
 	task->w[COS_W_CREDIT_NS] = (u64)credit_ns;
+	if (obs->event == COS_EV_STOP && cos_knows(obs, COS_F_RAN) && runnable_q8 > 256)
+		task->w[COS_W_TURN_NS] = learn(task->w[COS_W_TURN_NS],
+					       min_u64(obs->ran_ns, max_debt_ns), 3);
 }
 
 COS_FN void cos_fairness_calibrated(const u64 *arg, const struct cos_obs *obs,

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Policy decides the same natively and in the kernel, bit for bit.
 //!
-//! The same random cases go through the native functions and through a BPF
-//! program (BPF_PROG_TEST_RUN, hence root); verdicts and what was learned must be
-//! equal. 10^5 cases, or COSCHED_CASES; COSCHED_SEED repeats a run.
+//! The same random cases go through the native functions and through BPF programs
+//! (BPF_PROG_TEST_RUN, hence root), first cos_observe, then every decision;
+//! verdicts and what was learned must be equal. 10^5 cases, or COSCHED_CASES;
+//! COSCHED_SEED repeats a run.
 
-use cosched_policy::native::{observe, wait_into, Job, Obs, Params, Task, Verdict};
+use cosched_policy::native::{observe, Job, Obs, Params, Task, Verdict, DECISIONS};
 use cosched_policy::{raw, words};
 use cosched_tests::{need, root, superuser, tool};
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
 use rand::{rngs::StdRng, Rng, SeedableRng};
-use std::{env, mem, process::Command};
+use std::{collections::BTreeSet, env, mem, process::Command};
 
 /// NR_CASES of probe.bpf.c.
 const BATCH: u32 = 1024;
@@ -23,7 +24,7 @@ struct Case {
     obs: Obs,
     task: Task,
     job: Job,
-    out: Verdict,
+    out: [Verdict; DECISIONS.len()],
 }
 
 const CASE_BYTES: usize = mem::size_of::<Case>();
@@ -50,11 +51,13 @@ impl Case {
             out,
         } = self;
         observe(params, obs, task, job);
-        wait_into(params, obs, task, job, out);
+        for ((_, decide), out) in DECISIONS.iter().zip(out) {
+            decide(params, obs, task, job, out);
+        }
     }
 
     /// What policy wrote.
-    fn outcome(&self) -> (Task, Job, Verdict) {
+    fn outcome(&self) -> (Task, Job, [Verdict; DECISIONS.len()]) {
         (self.task, self.job, self.out)
     }
 }
@@ -97,6 +100,17 @@ fn observation(rng: &mut StdRng) -> Obs {
     obs
 }
 
+/// How many answers each question has.
+const NR_ANSWERS: [usize; 7] = [
+    words::WAIT_ANSWERS.len(),
+    words::ARRIVAL_ANSWERS.len(),
+    words::FAIRNESS_ANSWERS.len(),
+    words::PERIODIC_ANSWERS.len(),
+    words::ORDER_ANSWERS.len(),
+    words::QUANTUM_ANSWERS.len(),
+    words::ALLOCATION_ANSWERS.len(),
+];
+
 fn case(rng: &mut StdRng) -> Case {
     let mut case = Case {
         obs: observation(rng),
@@ -104,7 +118,9 @@ fn case(rng: &mut StdRng) -> Case {
     };
     let params = &mut case.params.0;
     params.abi = raw::COS_POLICY_ABI;
-    params.answer = std::array::from_fn(|_| word(rng, raw::COS_NR_WAIT_ANSWERS));
+    for (answer, nr) in params.answer.iter_mut().zip(NR_ANSWERS) {
+        *answer = word(rng, nr as u32);
+    }
     params.arg = std::array::from_fn(|_| std::array::from_fn(|_| number(rng)));
     if rng.random() {
         case.task.w = std::array::from_fn(|_| number(rng));
@@ -116,13 +132,42 @@ fn case(rng: &mut StdRng) -> Case {
             .wrapping_add(rng.random_range(0..3))
             .wrapping_sub(1);
     }
-    case.out = Verdict {
+    if rng.random() {
+        ordinary(rng, &mut case);
+    }
+    case.out = std::array::from_fn(|_| Verdict {
         until_ns: rng.random(),
         key: rng.random(),
         boost_peer: rng.random(),
         ..Verdict::default()
-    };
+    });
     case
+}
+
+/// Numbers as a machine has them, where most answers have something to decide.
+fn ordinary(rng: &mut StdRng, case: &mut Case) {
+    let obs = &mut case.obs;
+    obs.known |= rng.random::<u32>();
+    obs.now_ns = rng.random_range(0..1 << 40);
+    obs.nr_runnable = rng.random_range(0..8);
+    obs.nr_pending = rng.random_range(0..3);
+    obs.nr_pending_here = rng.random_range(0..3);
+    obs.running = rng.random_range(0..2);
+    obs.lag_ns = rng.random_range(-1 << 30..1 << 30);
+    (obs.slot, obs.nr_slots) = (rng.random_range(0..4), rng.random_range(0..4));
+    let before = [0, 1, obs.now_ns, rng.random_range(0..=obs.now_ns)];
+    for word in [
+        raw::COS_W_BOOSTED_AT_NS,
+        raw::COS_W_ACCOUNTED_AT_NS,
+        raw::COS_W_SENT_AT_NS,
+        raw::COS_W_SENDER_UNTIL_NS,
+    ] {
+        case.task.w[word as usize] = before[rng.random_range(0..before.len())];
+    }
+    case.job.w[raw::COS_WJ_BOOSTED_AT_NS as usize] = before[rng.random_range(0..before.len())];
+    for args in &mut case.params.0.arg[1..] {
+        *args = std::array::from_fn(|_| rng.random::<u64>() >> rng.random_range(28..64));
+    }
 }
 
 /// The BPF side, loaded.
@@ -151,6 +196,14 @@ impl Probe {
         )
     }
 
+    fn run(&self, name: &str) {
+        let mut programs = self.0.progs_mut();
+        let program = programs.find(|program| program.name() == name);
+        let program = program.expect("the probe has one for each decision");
+        let ran = program.test_run(ProgramInput::default()).expect("it runs");
+        assert_eq!(ran.return_value, BATCH, "cases asked");
+    }
+
     /// The same cases after one run in the kernel.
     fn ask(&self, cases: &[Case]) -> Vec<Case> {
         let map = self.0.maps().next().expect("the probe has one map");
@@ -158,13 +211,10 @@ impl Probe {
         let values: Vec<u8> = cases.iter().flat_map(Case::bytes).collect();
         map.update_batch(&keys, &values, BATCH, MapFlags::ANY, MapFlags::ANY)
             .expect("the map takes them");
-        let program = self
-            .0
-            .progs_mut()
-            .next()
-            .expect("the probe has one program");
-        let ran = program.test_run(ProgramInput::default()).expect("it runs");
-        assert_eq!(ran.return_value, BATCH, "cases asked");
+        self.run("observe");
+        for (name, _) in DECISIONS {
+            self.run(name);
+        }
         map.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY)
             .expect("the map gives them")
             .map(|(_, value)| Case::from_bytes(&value))
@@ -177,10 +227,13 @@ fn setting(name: &str, default: u64) -> u64 {
     text.map_or(default, |text| text.parse().expect(name))
 }
 
-/// The first of @nr_cases on which the two differ, or each act that was seen.
-fn compare(probe: &Probe, nr_cases: u64, seed: u64) -> Result<Vec<u32>, String> {
+/// What was decided, as (decision, act), and every reason that was given.
+type Seen = (BTreeSet<(usize, u32)>, BTreeSet<u32>);
+
+/// The first of @nr_cases on which the two differ, or all that was seen.
+fn compare(probe: &Probe, nr_cases: u64, seed: u64) -> Result<Seen, String> {
     let mut rng = StdRng::seed_from_u64(seed);
-    let mut acts = Vec::new();
+    let mut seen = Seen::default();
     for _ in 0..nr_cases.div_ceil(u64::from(BATCH)) {
         let asked: Vec<Case> = (0..BATCH).map(|_| case(&mut rng)).collect();
         for (before, kernel) in asked.iter().zip(probe.ask(&asked)) {
@@ -193,12 +246,13 @@ fn compare(probe: &Probe, nr_cases: u64, seed: u64) -> Result<Vec<u32>, String> 
                     kernel.outcome()
                 ));
             }
-            acts.push(native.out.act);
+            for (decision, out) in native.out.iter().enumerate() {
+                seen.0.insert((decision, out.act));
+                seen.1.insert(out.reason);
+            }
         }
-        acts.sort_unstable();
-        acts.dedup();
     }
-    Ok(acts)
+    Ok(seen)
 }
 
 fn clang(test: &str) -> Option<String> {
@@ -213,9 +267,19 @@ fn native_and_bpf_agree_bit_for_bit() {
     };
     let nr_cases = setting("COSCHED_CASES", 100_000);
     let seed = setting("COSCHED_SEED", rand::random());
-    let acts = compare(&Probe::load(&clang, &[]), nr_cases, seed);
-    let all = [raw::COS_ACT_SPIN, raw::COS_ACT_YIELD, raw::COS_ACT_BLOCK];
-    assert_eq!(acts.unwrap_or_else(|differ| panic!("{differ}")), all);
+    let compared = compare(&Probe::load(&clang, &[]), nr_cases, seed);
+    let (acts, reasons) = compared.unwrap_or_else(|differ| panic!("{differ}"));
+    for (decision, (name, _)) in DECISIONS.iter().enumerate() {
+        let seen = acts.iter().filter(|(d, _)| *d == decision).count();
+        let all = match *name {
+            "wait" | "arrival" | "periodic" => 3,
+            "order" => 4,
+            "quantum" => 1,
+            _ => 2,
+        };
+        assert_eq!(seen, all, "acts of {name}");
+    }
+    assert_eq!(reasons.len(), words::REASONS.len(), "{reasons:?}");
 }
 
 #[test]

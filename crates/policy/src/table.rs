@@ -221,7 +221,7 @@ const CALIBRATED: &[Arg] = &[
     duration(
         "memory",
         raw::COS_CALIBRATED_MEMORY_NS,
-        Some(10_000_000 * US),
+        Some(1_000_000 * US),
     ),
 ];
 
