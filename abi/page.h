@@ -23,7 +23,7 @@
 #include "../policy/policy.h"
 
 #define COS_PAGE_MAGIC 0x45474150534f43ULL	/* "COSPAGE" */
-#define COS_PAGE_VERSION 1
+#define COS_PAGE_VERSION 2
 #define COS_MAX_SLOTS 2048
 #define COS_NO_SLOT (~0u)
 #define COS_AWAITS_ANY (~0ULL)
@@ -60,6 +60,12 @@ enum cos_source {
 	COS_NR_SOURCES,
 };
 
+/* A place: which group, its how manieth blocking collective, and two flags. */
+#define COS_PLACE_WAITING 1ULL		/* armed in it */
+#define COS_PLACE_NEEDS_ALL 2ULL	/* nobody can leave it before all have entered it */
+#define COS_PLACE_COUNT_SHIFT 2
+#define COS_PLACE_GROUP_SHIFT 34
+
 #define COS_NR_DELAYS 11		/* bucket i: below 2^(i+2) us, so 4 us to 2 ms; the last: above */
 
 struct cos_slot {
@@ -68,13 +74,13 @@ struct cos_slot {
 	u32 seq;			/* the futex word */
 	u64 awaits;			/* bit (slot % 64) of each peer whose data may end the wait */
 	u64 awaits_answer;		/* ... and of each that may only answer: the receivers of its sends */
-	u64 rung_at_ns;			/* CLOCK_MONOTONIC of the latest ring */
+	u64 place;			/* the latest blocking collective it entered (COS_PLACE_...); 0 = not told */
 	u64 job;			/* key of the MPI job on this node; 0 = free slot */
 	u32 world_rank;
 	u32 pid, tid;
 	u32 boost;			/* futex word of the thread that boosts it (boost.c) */
 	u32 watchable;			/* its switch record may be had */
-	u32 spare;
+	u32 rung_at_ns;			/* CLOCK_MONOTONIC of the latest ring, its low half */
 
 	/* line 1: written by its rank */
 	_Alignas(64) u32 state;		/* enum cos_rank_state */

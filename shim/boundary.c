@@ -20,6 +20,7 @@ static inline struct cos_thread *call_begin(struct cos_call call)
 
 	if (!self->depth++) {
 		self->call = call;
+		self->call_frame = __builtin_frame_address(0);
 		if (cos_shim.active)
 			wait_begin_call();
 	}

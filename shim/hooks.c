@@ -43,6 +43,7 @@ void hooks_stop(void)
 
 static void empty_pass(struct cos_thread *self, u32 hook)
 {
+	self->hook_frame = __builtin_frame_address(0);
 	if (!(cos_shim.me->hook & hook))
 		cos_shim.me->hook |= hook;
 	if (self->call.tags & BLOCK)

@@ -26,19 +26,10 @@
 
 #include "../abi/wire.h"
 #include "doorbell.h"
-#include "shim.h"
+#include "peers.h"
 
 #define NR_COMMS 64			/* communicators remembered per thread */
 #define POSTS_PER_AGE 64		/* a peer of an outstanding request is remembered this long */
-
-struct comm {
-	long handle;
-	u32 size;
-	u32 named;			/* page->nr_named when it was translated */
-	bool complete;			/* every rank has a slot here */
-	u64 members;
-	int *slot;			/* by rank; -1 = not on this node, or not known yet */
-};
 
 static __thread struct comm comms[NR_COMMS];
 static __thread u32 comms_age;
@@ -141,6 +132,7 @@ static void fill(struct comm *comm, int size, int inter)
 	comm->size = (u32)size;
 	comm->complete = true;
 	comm->members = inter ? COS_AWAITS_ANY : 0;
+	comm->group = inter ? 0 : collective_group(comm->slot, comm->size);
 	for (int i = 0; i < size; i++) {
 		int rank = comm->slot[i];
 
@@ -308,7 +300,7 @@ static void ring_slot(u32 s, bool to, bool from)
 		awaits |= __atomic_load_n(&peer->awaits_answer, __ATOMIC_RELAXED);
 	if (!(awaits & cos_shim.bit))
 		return;
-	__atomic_store_n(&peer->rung_at_ns, now_ns(), __ATOMIC_RELAXED);
+	__atomic_store_n(&peer->rung_at_ns, (u32)now_ns(), __ATOMIC_RELAXED);
 	how = bell_ring(peer);
 	if (how == COS_DISARMED)
 		return;
@@ -317,8 +309,8 @@ static void ring_slot(u32 s, bool to, bool from)
 		ring_eventfd(s);
 }
 
-/* All armed members of a set. */
-static void ring_set(struct cos_peers set)
+/* All armed members of a set; from within a collective of @comm those whom it may concern. */
+static void ring_set(struct cos_peers set, const struct comm *comm)
 {
 	u32 nr_used = (u32)min_u64(__atomic_load_n(&cos_shim.page->nr_used, __ATOMIC_RELAXED),
 				   cos_shim.nr_slots);
@@ -332,7 +324,7 @@ static void ring_set(struct cos_peers set)
 		for (; armed; armed &= armed - 1) {
 			u32 s = word * 64 + (u32)__builtin_ctzll(armed);
 
-			if (s < nr_used)
+			if (s < nr_used && !(comm && collective_in_vain(comm, s)))
 				ring_slot(s, set.to & bit_of(s), set.from & bit_of(s));
 		}
 	}
@@ -346,7 +338,7 @@ static void ring_peer(const struct comm *comm, int rank, bool to)
 		ring_slot((u32)slot, to, !to);
 	else
 		ring_set((struct cos_peers){ to ? 0 : COS_AWAITS_ANY,
-					     to ? COS_AWAITS_ANY : 0 });
+					     to ? COS_AWAITS_ANY : 0 }, NULL);
 }
 
 static void ring_for(const struct cos_call *call, const struct comm *comm)
@@ -355,7 +347,7 @@ static void ring_for(const struct cos_call *call, const struct comm *comm)
 
 	bell_fence();
 	if (tags & (COLLECTIVE | ANYONE)) {
-		ring_set(named_peers(call, comm));
+		ring_set(named_peers(call, comm), in_collective(call) ? comm : NULL);
 		return;
 	}
 	if (tags & SEND)
@@ -363,13 +355,18 @@ static void ring_for(const struct cos_call *call, const struct comm *comm)
 	if (tags & RECV)
 		ring_peer(comm, source_of(call), false);
 	if (tags & PENDING)
-		ring_set(outstanding());
+		ring_set(outstanding(), NULL);
 }
 
 /* From within the call. */
 void peers_ring(const struct cos_call *call)
 {
 	ring_for(call, cached(call->comm));
+}
+
+void peers_enter(const struct cos_call *call)
+{
+	collective_enter(cached(call->comm), call->tags & NEEDS_ALL);
 }
 
 /* The outermost call is over, and succeeded: its communicator is valid. */
@@ -388,6 +385,8 @@ void peers_call_over(const struct cos_call *call)
 	if (tags & (POST | PERSIST))
 		remember_posted(call, comm);
 	ring_for(call, comm);
+	if (in_collective(call) && comm)
+		collective_over(comm);
 }
 
 /* Other threads of this process: ours may have done their work. */

@@ -6,6 +6,8 @@
  *   hooks.c     the library's own wait points: where a progress pass was empty
  *   wait.c      SEE -> DECIDE -> ACT for a waiting rank: spin, yield or block
  *   peers.c     communicator ranks -> slots; whom to ring, whom we await
+ *   collective.c  who cannot have sent what a member of a collective waits for
+ *   trail.c     has the library moved on since?
  *   oncpu.c     is the awaited peer on a CPU? which ranks of ours want this one?
  *   outsiders.c does anyone else compete for it?
  *   boost.c     asking a peer's CPU to choose again
@@ -42,6 +44,7 @@ enum cos_tag {
 	PERSIST		= 1u << 8,	/* makes a request for later */
 	ONESIDED	= 1u << 9,
 	FREES		= 1u << 10,	/* frees a communicator: its handle may come back */
+	NEEDS_ALL	= 1u << 11,	/* a collective that nobody leaves before all entered it */
 };
 
 #define NONE (-1)
@@ -52,6 +55,11 @@ struct cos_call {
 	int peer, peer2;		/* ranks in comm; negative = a wildcard or nobody */
 	long comm;			/* handle */
 };
+
+static inline bool in_collective(const struct cos_call *call)
+{
+	return (call->tags & (BLOCK | COLLECTIVE)) == (BLOCK | COLLECTIVE);
+}
 
 /* Sets of slots (bit slot % 64): who may send us data, whom we send data to. */
 struct cos_peers { u64 from, to; };
@@ -65,6 +73,8 @@ struct cos_thread {
 	u32 depth;			/* MPI calls nested on this thread */
 	u32 in_progress;		/* inside opal_progress() */
 	struct cos_call call;		/* the outermost one */
+	const void *call_frame, *hook_frame;	/* of its wrapper; of the hook: see trail.c */
+	u64 trail;			/* when we armed */
 
 	enum cos_phase phase;
 	u32 nr_passes;			/* empty ones in this wait */
@@ -116,7 +126,15 @@ void peers_start(void);			/* after MPI_Init: this rank's place in the world */
 struct cos_peers peers_awaited(const struct cos_call *call);
 void peers_ring(const struct cos_call *call);	/* all that the call may have sent to */
 void peers_ring_own(void);		/* the other threads of this process */
+void peers_enter(const struct cos_call *call);	/* a blocking collective */
 void peers_call_over(const struct cos_call *call);
+
+/* collective.c */
+void collective_wait(bool in_one);	/* we arm */
+void collective_slept(bool missed);
+
+/* trail.c */
+u64 trail(const struct cos_thread *self);
 
 /* oncpu.c */
 void oncpu_start(void);

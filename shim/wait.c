@@ -67,6 +67,7 @@ static void arm(struct cos_thread *self)
 		awaits.from = awaits.to = COS_AWAITS_ANY;
 	__atomic_store_n(&me->awaits, awaits.from, __ATOMIC_RELAXED);
 	__atomic_store_n(&me->awaits_answer, awaits.to, __ATOMIC_RELAXED);
+	collective_wait(in_collective(&self->call));
 	__atomic_fetch_or(armed_word(), cos_shim.bit, __ATOMIC_RELAXED);
 	self->seq = bell_arm(me, self->polled >= 2 ? COS_ARMED_POLL : COS_ARMED_FUTEX);
 	self->phase = ARMED;
@@ -95,14 +96,14 @@ static void sleep_begin(struct cos_thread *self)
 
 static void learn_delay(struct cos_thread *self, u64 now)
 {
-	u64 rung_at_ns = __atomic_load_n(&cos_shim.me->rung_at_ns, __ATOMIC_RELAXED);
+	u32 ago_ns = (u32)now - __atomic_load_n(&cos_shim.me->rung_at_ns, __ATOMIC_RELAXED);
 	struct cos_obs obs = { .now_ns = now, .event = COS_EV_WAKE,
 			       .known = COS_F_WAKE_COST };
 	u32 bucket = 0;
 
-	if (rung_at_ns >= now || now - rung_at_ns > LONGEST_SLEEP_NS)
+	if (ago_ns > LONGEST_SLEEP_NS)
 		return;
-	obs.wake_cost_ns = now - rung_at_ns;
+	obs.wake_cost_ns = ago_ns;
 	while (bucket < COS_NR_DELAYS - 1 && obs.wake_cost_ns >= 4000ULL << bucket)
 		bucket++;
 	cos_shim.me->delay[bucket]++;
@@ -135,6 +136,7 @@ static void sleep_end(struct cos_thread *self, enum cos_ended ended, bool hidden
 		self->timeout_ns = min_u64(2 * self->timeout_ns, LONGEST_SLEEP_NS);
 	} else if (ended != BY_SIGNAL) {
 		cos_shim.me->nr_wakes++;
+		collective_slept(false);
 	}
 	if (ended == BY_DOORBELL)
 		learn_delay(self, now);
@@ -337,32 +339,51 @@ static void finish(struct cos_thread *self)
 			leave();
 		u64 now = now_ns();
 
-		if (self->timed_out && now - self->accounted_at_ns < AT_ONCE_NS)
+		if (self->timed_out && now - self->accounted_at_ns < AT_ONCE_NS) {
 			cos_shim.me->nr_missed++;
+			collective_slept(true);
+		}
 		account(self, now, &cos_shim.me->spin_ns);
 		set_state(COS_RANK_COMPUTING);
 	}
 	self->phase = RUNNING;
 }
 
+/* A pass may have found and sent something and not have told: see sleep_end(). */
+static bool unseen(const struct cos_thread *self)
+{
+	return !cos_shim.open_mpi || self->polled >= 2;
+}
+
+static bool moved_on(const struct cos_thread *self)
+{
+	u64 now = trail(self);
+
+	return !now || now != self->trail;
+}
+
 /* An empty pass after a sleep: nobody had sent anything. */
 static void woke_for_nothing(struct cos_thread *self)
 {
-	if (self->rung_awake)
+	if (self->rung_awake && !(unseen(self) && moved_on(self)))
 		cos_shim.me->nr_spurious++;
 	self->rung_awake = self->timed_out = false;
 }
 
 /*
- * A pass may have sent something and not have told: see sleep_end(). Ringing after each would
- * let waiting ranks wake each other for ever, so it gets rarer within a wait.
+ * The second pass is over, and the rank will sleep. Ringing each time would let waiting ranks
+ * wake each other for ever, so while the library stays where it is (where it may still
+ * have answered a rendezvous) it gets rarer.
  */
 static void ring_unseen(struct cos_thread *self)
 {
-	bool unseen = !cos_shim.open_mpi || self->polled >= 2;
-	u32 nr = self->nr_arms;
-
-	if (unseen && (nr <= 4 || !(nr & (nr - 1))))
+	if (!unseen(self))
+		return;
+	if (moved_on(self)) {
+		self->nr_arms = 1;
+		self->trail = trail(self);
+	}
+	if (!(self->nr_arms & (self->nr_arms - 1)))
 		peers_ring(&self->call);
 }
 
@@ -431,6 +452,8 @@ void wait_begin_call(void)
 	struct cos_thread *self = &cos_self;
 
 	cos_shim.me->nr_calls++;
+	if (in_collective(&self->call))
+		peers_enter(&self->call);
 	self->phase = RUNNING;
 	self->nr_found = 0;
 }
