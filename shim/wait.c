@@ -362,12 +362,21 @@ static bool moved_on(const struct cos_thread *self)
 	return !now || now != self->trail;
 }
 
-/* An empty pass after a sleep: nobody had sent anything. */
-static void woke_for_nothing(struct cos_thread *self)
+/*
+ * An empty pass after a sleep: nobody had sent anything. Where the safety net ended the sleep, the
+ * verdict to block still holds: we arm again. Looking at everything anew at
+ * each step of the net cost more than the rest of a long wait.
+ */
+static bool sleep_again(struct cos_thread *self)
 {
+	bool by_net = self->timed_out && !self->boost_ns;
+
 	if (self->rung_awake && !(unseen(self) && moved_on(self)))
 		cos_shim.me->nr_spurious++;
 	self->rung_awake = self->timed_out = false;
+	if (by_net)
+		arm(self);
+	return by_net;
 }
 
 /*
@@ -403,8 +412,6 @@ void wait_pass(void)
 		if (cos_shim.threaded)
 			peers_ring_own();
 	}
-	if (self->phase == SPINNING)
-		woke_for_nothing(self);
 	switch (self->phase) {
 	case RUNNING:
 		self->phase = LOOKING;
@@ -417,7 +424,8 @@ void wait_pass(void)
 			begin(self);
 		break;
 	case SPINNING:
-		spin_on(self);
+		if (!sleep_again(self))
+			spin_on(self);
 		break;
 	case ARMED:
 		ring_unseen(self);
