@@ -55,6 +55,9 @@ const FIELDS: &[Field] = &[
     (raw::COS_F_NR_PENDING_HERE, |o, n| {
         o.nr_pending_here = n as u32
     }),
+    (raw::COS_F_NR_OF_JOB_HERE, |o, n| {
+        o.nr_of_job_here = n as u32
+    }),
     (raw::COS_F_SLOT, |o, n| {
         (o.slot, o.nr_slots) = (n as u32, n as u32 / 2)
     }),
