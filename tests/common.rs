@@ -64,6 +64,24 @@ pub fn c_program(folder: &Path, source: &Path, flags: &[&str]) -> PathBuf {
     program
 }
 
+/// @source of tests/bpf compiled for BPF by @clang with @flags, in @folder; without a warning.
+pub fn bpf_object(folder: &Path, clang: &str, source: &str, flags: &[&str]) -> PathBuf {
+    let object = folder.join("program.bpf.o");
+    let status = Command::new(clang)
+        .args(["-target", "bpf", "-std=gnu11", "-O2", "-g"])
+        .args(["-Wall", "-Wextra", "-Werror", "-I"])
+        .arg(root().join("policy"))
+        .args(flags)
+        .arg("-c")
+        .arg(root().join("tests/bpf").join(source))
+        .arg("-o")
+        .arg(&object)
+        .status()
+        .expect("clang was found");
+    assert!(status.success(), "{source} does not compile");
+    object
+}
+
 /// @name as PATH finds it.
 pub fn installed(name: &str) -> Result<PathBuf, String> {
     let path = env::var_os("PATH").unwrap_or_default();

@@ -8,10 +8,10 @@
 
 use cosched_policy::native::{observe, Job, Obs, Params, Task, Verdict, DECISIONS};
 use cosched_policy::{raw, words};
-use cosched_tests::{need, root, superuser, tool};
+use cosched_tests::{bpf_object, need, superuser, tool};
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
 use rand::{rngs::StdRng, Rng, SeedableRng};
-use std::{collections::BTreeSet, env, mem, process::Command};
+use std::{collections::BTreeSet, env, mem};
 
 /// NR_CASES of probe.bpf.c.
 const BATCH: u32 = 1024;
@@ -176,20 +176,8 @@ struct Probe(Object);
 impl Probe {
     fn load(clang: &str, flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let object = folder.path().join("probe.bpf.o");
-        let status = Command::new(clang)
-            .args(["-target", "bpf", "-std=gnu11", "-O2", "-g"])
-            .args(["-Wall", "-Wextra", "-Werror", "-I"])
-            .arg(root().join("policy"))
-            .args(flags)
-            .arg("-c")
-            .arg(root().join("tests/bpf/probe.bpf.c"))
-            .arg("-o")
-            .arg(&object)
-            .status()
-            .expect("clang was found");
-        assert!(status.success(), "the probe does not compile");
-        let open = ObjectBuilder::default().open_file(&object);
+        let object = bpf_object(folder.path(), clang, "probe.bpf.c", flags);
+        let open = ObjectBuilder::default().open_file(object);
         Probe(
             open.and_then(|open| open.load())
                 .expect("the kernel takes it"),
