@@ -25,11 +25,12 @@
 #define WINDOW_NS 50000000ULL
 #define FIRST_WINDOW_NS 10000000ULL
 #define LONG_WINDOW_NS 200000000ULL
+#define LEAVING_WINDOW_NS 100000000ULL		/* sooner right again when they have left */
 #define MOST_RANKS_SUMMED 64
 
 static __thread struct {
 	cpu_set_t allowed;
-	bool known;
+	bool known, outnumbered;
 	u32 nr_q8;
 	u64 at_ns, ran_ns, delayed_ns;			/* the window */
 	u64 long_at_ns, long_job_ns, long_idle_ns;	/* the long one */
@@ -113,8 +114,9 @@ static void look_long(u64 now, u64 job_ns)
 {
 	u64 window_ns = now - seen.long_at_ns;
 	u64 ours_ns = sat_sub(job_ns, seen.long_job_ns), idle;
+	u64 least_ns = seen.nr_q8 >= COS_OUTSIDER_Q8 ? LEAVING_WINDOW_NS : LONG_WINDOW_NS;
 
-	if (seen.long_at_ns && window_ns < LONG_WINDOW_NS)
+	if (seen.long_at_ns && window_ns < least_ns)
 		return;
 	idle = idle_ns();
 	if (seen.long_at_ns && window_ns < 2 * LONG_WINDOW_NS)
@@ -129,15 +131,20 @@ static void look_long(u64 now, u64 job_ns)
 static void look(u64 now, u64 ran_ns, u64 delayed_ns)
 {
 	u64 window_ns = now - seen.at_ns, job_ns;
-	u32 nr_ranks = ranks_here(&job_ns);
 
+	seen.outnumbered = ranks_here(&job_ns) > (u32)CPU_COUNT(&seen.allowed);
 	if (delayed_ns < window_ns / 50)
 		seen.nr_q8 = 0;
-	else if (nr_ranks <= (u32)CPU_COUNT(&seen.allowed))
+	else if (!seen.outnumbered)
 		seen.nr_q8 = per_q8(delayed_ns, ran_ns);
 	else
 		look_long(now, job_ns);
 	seen.known = true;
+}
+
+bool outsiders_ranks_outnumber_cpus(void)
+{
+	return seen.outnumbered;
 }
 
 bool outsiders_here(u64 now, u32 *nr_q8)

@@ -152,6 +152,7 @@ bool read_proc(u32 pid, const char *name, char *text, size_t size);
 /* outsiders.c */
 void outsiders_start(void);
 bool outsiders_here(u64 now, u32 *nr_q8);	/* false = not known yet */
+bool outsiders_ranks_outnumber_cpus(void);	/* ... of those that it may use */
 
 /* wait.c */
 void wait_begin_call(void);

@@ -204,7 +204,8 @@ static void meet_competition(u32 competing)
 		oncpu_withdraw();
 		return;
 	}
-	oncpu_offer();
+	if (!outsiders_ranks_outnumber_cpus())
+		oncpu_offer();
 	boost_start();
 	boost_follow(current_cpu());
 }
