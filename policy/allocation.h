@@ -12,7 +12,7 @@
  *               S2 section 2 cite it); each node goes by its own clock
  *   fcfs_space  as many CPUs as ranks, rigid, first come first served: FIFO of
  *               S2 section 4
- *   batch       one job after another, the baseline of S1 section 4.2.3
+ *   batch       one job after another, the baseline of S1 section 4.2.2
  *
  * Nobody overtakes: the first job that does not fit makes all later ones wait.
  * The first in line always runs, on all CPUs if it

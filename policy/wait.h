@@ -9,7 +9,7 @@
  *   block        what PVM does (S4, S5 call it LINUX)
  *   spin_block   spin for a fixed time, then sleep: implicit coscheduling
  *                (S1 section 3 takes 1600 us, S2 800 and 1200 us)
- *   spin_yield   spin, then sched_yield() at each empty poll (S1 section 6, a
+ *   spin_yield   spin, then sched_yield() at each empty poll (S1 section 5.3, a
  *                wish; Open MPI's mpi_yield_when_idle with arg 0)
  *   adaptive     ours: never spin longer than a learned limit, and not at all
  *                where the peer is off its CPU or a rank of the same job
