@@ -11,6 +11,8 @@ const LINEAR: u64 = 4096;
 /// Bins to each doubling beyond.
 const PER_OCTAVE_BITS: u32 = 5;
 
+const CHUNK: usize = 64;
+
 /// Durations by length.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Histogram {
@@ -20,8 +22,9 @@ pub struct Histogram {
     pub sum_ns: u128,
     /// The longest in ns.
     pub max_ns: u64,
+    /// Bins in chunks; those that nothing fell into are not there: thousands of jobs have one each.
     #[serde(skip)]
-    bins: Vec<u64>,
+    chunks: Vec<Option<Box<[u64; CHUNK]>>>,
 }
 
 fn bin_of(us: u64) -> usize {
@@ -48,10 +51,11 @@ impl Histogram {
     /// Takes one.
     pub fn add(&mut self, ns: u64) {
         let bin = bin_of(ns / 1000);
-        if bin >= self.bins.len() {
-            self.bins.resize(bin + 1, 0);
+        if bin / CHUNK >= self.chunks.len() {
+            self.chunks.resize(bin / CHUNK + 1, None);
         }
-        self.bins[bin] += 1;
+        let chunk = self.chunks[bin / CHUNK].get_or_insert_with(|| Box::new([0; CHUNK]));
+        chunk[bin % CHUNK] += 1;
         self.count += 1;
         self.sum_ns += u128::from(ns);
         self.max_ns = self.max_ns.max(ns);
@@ -64,7 +68,10 @@ impl Histogram {
 
     /// (lower bound in us, how many), of bins that are not empty.
     pub fn bins(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let full = self.bins.iter().enumerate().filter(|(_, n)| **n > 0);
+        let chunks = self.chunks.iter().enumerate();
+        let there = chunks.filter_map(|(i, chunk)| Some((i * CHUNK, chunk.as_ref()?)));
+        let bins = there.flat_map(|(first, chunk)| (first..).zip(chunk.iter()));
+        let full = bins.filter(|(_, n)| **n > 0);
         full.map(|(bin, n)| (lower_us(bin), *n))
     }
 

@@ -12,6 +12,7 @@
 //! in [`units`] outside. Polls and idle ticks are not events: a spin is an interval that ends at an
 //! instant or with a message, and ticks are computed when looked at.
 
+pub mod bench;
 mod cluster;
 pub mod engine;
 mod error;

@@ -92,6 +92,22 @@ pub struct Cluster {
     pub balance: bool,
 }
 
+impl Default for Cluster {
+    fn default() -> Self {
+        Cluster {
+            nodes: 1,
+            cpus: one(),
+            drift_ppm: usual_drift(),
+            switch: Span::ZERO,
+            refill: Span::ZERO,
+            block: Span::ZERO,
+            yields: usual_yield(),
+            monitor: usual_monitor(),
+            balance: yes(),
+        }
+    }
+}
+
 fn one() -> u32 {
     1
 }

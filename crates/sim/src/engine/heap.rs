@@ -22,4 +22,8 @@ impl EventQueue for Heap {
     fn pop(&mut self) -> Option<Event> {
         self.0.pop().map(|e| e.0)
     }
+
+    fn likely(&self, n: usize) -> Option<Event> {
+        self.0.iter().nth(n).map(|e| e.0)
+    }
 }

@@ -231,4 +231,9 @@ impl EventQueue for Ladder {
         }
         self.bottom.pop()
     }
+
+    fn likely(&self, n: usize) -> Option<Event> {
+        let i = self.bottom.len().checked_sub(n + 1)?;
+        Some(self.bottom[i])
+    }
 }

@@ -27,6 +27,8 @@ pub trait EventQueue: Default {
     fn peek(&mut self) -> Option<Event>;
     /// Takes the smallest event.
     fn pop(&mut self) -> Option<Event>;
+    /// One that most likely comes after `n` others; only for fetching its data early.
+    fn likely(&self, n: usize) -> Option<Event>;
 }
 
 /// A queue, and the shortcut around it.
@@ -58,6 +60,11 @@ impl<Q: EventQueue> Agenda<Q> {
         if second != Event::LAST {
             self.queue.push(second);
         }
+    }
+
+    /// One that most likely comes after `n` others.
+    pub fn likely(&self, n: usize) -> Option<Event> {
+        self.queue.likely(n)
     }
 
     /// Takes the smallest event.

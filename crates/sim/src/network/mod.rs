@@ -17,6 +17,7 @@
 use crate::engine::SEQ_MODULUS;
 use crate::units::{Bandwidth, Span};
 use serde::{Deserialize, Serialize};
+use smallvec::{smallvec, SmallVec};
 
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -131,7 +132,7 @@ pub struct Outbox {
     /// When the link has sent all.
     pub link_free_ns: u64,
     nr_sent: u32,
-    flights: Vec<Flight>,
+    flights: SmallVec<[Flight; 1]>,
 }
 
 impl Outbox {
@@ -165,7 +166,7 @@ impl Outbox {
 
     /// Twice the room: two that are apart stay apart.
     fn grow(&mut self) {
-        let twice = vec![Flight::default(); (2 * self.flights.len()).max(4)];
+        let twice = smallvec![Flight::default(); (2 * self.flights.len()).max(1)];
         let old = std::mem::replace(&mut self.flights, twice);
         for flight in old.into_iter().filter(|flight| flight.live) {
             let slot = self.slot(flight.seq);

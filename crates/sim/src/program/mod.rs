@@ -20,6 +20,7 @@ pub use latency::Latency;
 
 use crate::random::Stream;
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 /// As the sender of a receive: whoever comes first.
 pub const ANY: u32 = u32::MAX;
@@ -63,7 +64,7 @@ pub struct Step<'a> {
     pub last_bytes: u32,
     /// The task's own random numbers.
     pub random: &'a mut Stream,
-    pub(crate) ops: &'a mut Vec<Op>,
+    pub(crate) ops: &'a mut SmallVec<[Op; 4]>,
 }
 
 impl Step<'_> {

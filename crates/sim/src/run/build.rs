@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a scenario to a cluster at rest, and its first events.
 
-use super::{decide, Costs, Counted, JobState, Options, Sim};
-use crate::cluster::{Clock, Cpu, Ledger, Mail, Mailbox, Node, Process, RunQueue, Script, Task};
+use super::{decide, Costs, JobState, Options, Sim};
+use crate::cluster::{Clock, Cpu, Ledger, Mail, Node, Process, RunQueue, Script, Task};
 use crate::engine::{Agenda, Event, EventQueue, Kind, Timer};
 use crate::histogram::Histogram;
 use crate::local::LocalScheduler;
@@ -13,6 +13,7 @@ use crate::random::{Purpose, Source};
 use crate::scenario::{End, Scenario};
 use crate::SimError;
 use decide::Decider;
+use smallvec::SmallVec;
 use std::collections::HashMap;
 
 /// What grows while jobs are laid out.
@@ -25,7 +26,6 @@ struct Layout<T> {
     here: HashMap<(u32, u32), u32>,
     tasks: Vec<Task>,
     own: Vec<T>,
-    scripts: Vec<Script>,
     processes: Vec<Process>,
     jobs: Vec<JobState>,
     names: Vec<TaskName>,
@@ -75,9 +75,6 @@ impl<'a, L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'a, L, Q, O> {
             decider: Decider::new(&resolved, nr_tasks, layout.here.len(), options.shortcuts),
             tasks: layout.tasks,
             own: layout.own,
-            mailboxes: vec![Mailbox::default(); nr_tasks],
-            scripts: layout.scripts,
-            counted: vec![Counted::default(); nr_tasks],
             processes: layout.processes,
             jobs: layout.jobs,
             events: 0,
@@ -92,7 +89,6 @@ impl<'a, L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'a, L, Q, O> {
     fn first_events(&mut self, starts_ns: &[u64]) {
         for (task, start_ns) in (0..).zip(starts_ns) {
             let node = self.tasks[task as usize].node;
-            self.counted[task as usize].began_ns = u64::MAX;
             self.agenda
                 .push(Event::new(*start_ns, node, Kind::Start, task, 0));
         }
@@ -159,7 +155,6 @@ fn lay_out<L: LocalScheduler>(scenario: &Scenario, local: &L) -> Layout<L::Task>
         here: HashMap::new(),
         tasks: Vec::new(),
         own: Vec::new(),
-        scripts: Vec::new(),
         processes: Vec::new(),
         jobs: Vec::new(),
         names: Vec::new(),
@@ -194,53 +189,54 @@ impl<T: Default> Layout<T> {
     fn process(&mut self, job: u32, it: &crate::scenario::Job, process: u32, node: u32) {
         let first = self.tasks.len() as u32;
         let next_here = self.here.len() as u32;
-        let number = self.processes.len() as u32;
+        let here = *self.here.entry((job, node)).or_insert(next_here);
         let mut start = self.source.stream(u64::from(first), Purpose::Start);
         let start_ns = it.start.ns() + start.below(it.scatter.ns() + 1);
         for thread in 0..it.threads {
-            let task = process * it.threads + thread;
-            self.task(job, task, node, number, it);
+            let number = process * it.threads + thread;
+            self.names.push(TaskName { job, number, node });
+            let script = self.script(it, number);
+            let task = self.task(job, here, node, script);
+            self.tasks.push(Task {
+                communicates: it.workload.communicates(),
+                ..task
+            });
+            self.own.push(T::default());
             self.starts_ns.push(start_ns);
         }
-        self.processes.push(Process {
-            job,
-            node,
-            tasks: first..first + it.threads,
-            job_here: *self.here.entry((job, node)).or_insert(next_here),
-            communicates: it.workload.communicates(),
-        });
+        let tasks = first..first + it.threads;
+        self.processes.push(Process { node, tasks });
     }
 
     /// On the CPU of its node that has fewest.
-    fn task(&mut self, job: u32, task: u32, node: u32, process: u32, it: &crate::scenario::Job) {
+    fn task(&mut self, job: u32, job_here: u32, node: u32, script: Script) -> Task {
         let first = node * self.cpus_each;
         let cpus = first..first + self.cpus_each;
-        let cpu = cpus
-            .min_by_key(|cpu| self.placed[*cpu as usize])
-            .unwrap_or(first);
+        let fewest = cpus.min_by_key(|cpu| self.placed[*cpu as usize]);
+        let cpu = fewest.unwrap_or(first);
         self.placed[cpu as usize] += 1;
+        Task {
+            job_here,
+            ..Task::new(node, cpu, self.processes.len() as u32, job, script)
+        }
+    }
+
+    fn script(&self, it: &crate::scenario::Job, number: u32) -> Script {
         let alone = it.each_node.is_some();
-        let number = self.tasks.len() as u64;
-        self.names.push(TaskName {
-            job,
-            number: task,
-            node,
-        });
-        self.tasks.push(Task::new(node, cpu, process));
-        self.own.push(T::default());
-        self.scripts.push(Script {
-            program: it
-                .workload
-                .program(if alone { task % it.threads } else { task }),
-            ops: Vec::new(),
+        let number = if alone { number % it.threads } else { number };
+        let who = self.tasks.len() as u64;
+        let nobody = Mail {
+            from: ANY,
+            bytes: 0,
+        };
+        Script {
+            program: it.workload.program(number),
+            ops: SmallVec::new(),
             at: 0,
-            random: self.source.stream(number, Purpose::Program),
-            last: Mail {
-                from: ANY,
-                bytes: 0,
-            },
+            random: self.source.stream(who, Purpose::Program),
+            last: nobody,
             last_to: ANY,
             lap_ns: u64::MAX,
-        });
+        }
     }
 }

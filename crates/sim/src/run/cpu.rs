@@ -74,10 +74,10 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             CpuState::Overhead => self.charge_overhead(cpu, from_ns, passed_ns),
             CpuState::Running => {
                 let t = &mut self.tasks[task];
-                self.counted[task].cpu_ns += passed_ns;
+                t.counted.cpu_ns += passed_ns;
                 if t.spinning {
                     it.spent.spin_ns += passed_ns;
-                    self.counted[task].spin_ns += passed_ns;
+                    t.counted.spin_ns += passed_ns;
                 } else {
                     it.spent.run_ns += passed_ns;
                     let refilled_ns = passed_ns.min(t.refill_ns);
@@ -104,7 +104,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         }
         let paid = self.network.interrupt_paid_by == Payer::Interrupted;
         let unpaid_ns = if paid { 0 } else { irq_ns };
-        let counted = &mut self.counted[task as usize];
+        let counted = &mut self.tasks[task as usize].counted;
         counted.cpu_ns += passed_ns - unpaid_ns;
         counted.system_ns += passed_ns - unpaid_ns;
         let (local, mut view) = self.view(cpu);
@@ -265,7 +265,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         if came.cpu != cpu {
             came.cpu = cpu;
             came.refill_ns = self.costs.refill_ns;
-            self.counted[task as usize].nr_migrations += 1;
+            self.tasks[task as usize].counted.nr_migrations += 1;
         }
         let it = &mut self.cpus[cpu as usize];
         it.current = task;
@@ -277,7 +277,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         };
         if from != task {
             it.came_on_ns = self.now_ns;
-            self.counted[task as usize].nr_switches += 1;
+            self.tasks[task as usize].counted.nr_switches += 1;
             let boosted = std::mem::replace(&mut self.tasks[task as usize].boost_epoch, u64::MAX);
             it.epoch = if boosted == u64::MAX {
                 it.epoch + 1
@@ -342,7 +342,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         if it.cpu != cpu {
             it.cpu = cpu;
             it.refill_ns = self.costs.refill_ns;
-            self.counted[task as usize].nr_migrations += 1;
+            self.tasks[task as usize].counted.nr_migrations += 1;
         }
         self.load_changed(cpu, 1);
         let (local, mut view) = self.view(cpu);

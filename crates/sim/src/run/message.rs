@@ -14,7 +14,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
     /// `task` has paid for the send: the message leaves it. `to` is a number within the job.
     pub(super) fn send(&mut self, task: u32, to: u32, bytes: u32) {
         let to = self.jobs[self.job_of(task)].first_task + to;
-        self.scripts[task as usize].last_to = to;
+        self.tasks[task as usize].script.last_to = to;
         self.observe(task, raw::COS_EV_SEND);
         self.depart(task, to, bytes, false);
     }
@@ -48,7 +48,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             outbox.link_free_ns + self.network.latency.ns() + check_ns
         };
         let seq = outbox.put(flight);
-        self.mailboxes[task as usize].sq_bytes += u64::from(bytes);
+        self.tasks[task as usize].mailbox.sq_bytes += u64::from(bytes);
         let job = self.job_of(task);
         self.jobs[job].nr_active += 1;
         self.agenda
@@ -59,7 +59,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
     pub(super) fn on_arrival(&mut self, from_node: u32, seq: u32) {
         let flight = self.nodes[from_node as usize].outbox.take(seq);
         let to = flight.to;
-        self.mailboxes[flight.from as usize].sq_bytes -= u64::from(flight.bytes);
+        self.tasks[flight.from as usize].mailbox.sq_bytes -= u64::from(flight.bytes);
         self.observer.message(
             self.now_ns,
             Message {
@@ -70,8 +70,8 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             },
         );
         if !flight.beat {
-            self.counted[to as usize].nr_messages += 1;
-            self.mailboxes[to as usize].put(Mail {
+            self.tasks[to as usize].counted.nr_messages += 1;
+            self.tasks[to as usize].mailbox.put(Mail {
                 from: flight.from,
                 bytes: flight.bytes,
             });
@@ -87,7 +87,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         let to = flight.to;
         let it = &self.tasks[to as usize];
         let (cpu, state, remote) = (it.cpu, it.state, it.node != from_node);
-        let wanted = it.waiting && self.mailboxes[to as usize].has(it.wait_from);
+        let wanted = it.waiting && self.tasks[to as usize].mailbox.has(it.wait_from);
         let sleeps = state == TaskState::Blocked && wanted;
         let asks = self.decider.on_arrival && !self.seems_to_run(to);
         if remote && (sleeps || asks || self.network.interrupts == Interrupts::All) {
@@ -97,7 +97,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             self.wake(to);
         }
         if asks {
-            self.ask_arrival(flight);
+            self.ask_arrival(to, Some(flight));
         }
         let it = &self.tasks[to as usize];
         let polls = it.state == TaskState::Running && it.waiting && it.spinning;

@@ -18,10 +18,13 @@ mod build;
 mod cpu;
 mod decide;
 mod message;
+mod prefetch;
 mod report;
 mod task;
+#[cfg(test)]
+mod tests;
 
-use crate::cluster::{Cpu, Mailbox, Node, Process, RunQueue, Script, Task};
+use crate::cluster::{Cpu, Node, Process, RunQueue, Task};
 use crate::engine::{Agenda, Event, EventQueue, Fired, Heap, Kind, Ladder};
 use crate::histogram::Histogram;
 use crate::local::{with_scheduler, LocalScheduler, View};
@@ -89,28 +92,6 @@ struct Costs {
     balance: bool,
 }
 
-/// What is counted of a task.
-#[derive(Clone, Debug, Default)]
-struct Counted {
-    cpu_ns: u64,
-    system_ns: u64,
-    spin_ns: u64,
-    wait_ns: u64,
-    nr_waits: u64,
-    nr_blocks: u64,
-    nr_yields: u64,
-    nr_switches: u64,
-    nr_migrations: u64,
-    nr_boosts: u64,
-    nr_messages: u64,
-    nr_wakes: u64,
-    wake_ns: u64,
-    began_ns: u64,
-    ended_ns: Option<u64>,
-    /// Its fair share: the ledger when it began; afterwards, the share itself.
-    share_q8: u64,
-}
-
 /// A job as it runs.
 #[derive(Clone, Debug)]
 struct JobState {
@@ -144,9 +125,6 @@ struct Sim<'a, L: LocalScheduler, Q, O> {
     tasks: Vec<Task>,
     /// The local scheduler's state of each task.
     own: Vec<L::Task>,
-    mailboxes: Vec<Mailbox>,
-    scripts: Vec<Script>,
-    counted: Vec<Counted>,
     processes: Vec<Process>,
     jobs: Vec<JobState>,
     decider: Decider,
@@ -160,11 +138,20 @@ struct Sim<'a, L: LocalScheduler, Q, O> {
 
 impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
     fn run(mut self) -> Result<Outcome, SimError> {
+        match self.until_over() {
+            Some(Err(error)) => Err(error),
+            _ => Ok(self.outcome()),
+        }
+    }
+
+    /// Events, until something ends them.
+    fn until_over(&mut self) -> Option<Result<(), SimError>> {
         let stop_ns = match self.scenario.end {
             End::Time(at) => at.ns(),
             _ => u64::MAX,
         };
         while self.over.is_none() {
+            self.fetch_early();
             match self.agenda.pop() {
                 Some(event) if event.at_ns <= stop_ns => self.event(event),
                 _ => {
@@ -173,10 +160,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
                 }
             }
         }
-        match self.over.take() {
-            Some(Err(error)) => Err(error),
-            _ => Ok(self.outcome()),
-        }
+        self.over.take()
     }
 
     fn event(&mut self, event: Event) {
@@ -270,7 +254,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
     }
 
     fn job_of(&self, task: u32) -> usize {
-        self.processes[self.tasks[task as usize].process as usize].job as usize
+        self.tasks[task as usize].job as usize
     }
 
     /// One task or message of the job can act no more; if that was the last, nobody ever will.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From the last state to the outcome, after the books were checked.
 
-use super::{hash, Counted, Sim};
-use crate::cluster::Spent;
+use super::{hash, Sim};
+use crate::cluster::{Counted, Spent};
 use crate::engine::EventQueue;
 use crate::local::LocalScheduler;
 use crate::observer::Observer;
@@ -36,7 +36,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             .map(|job| self.job_outcome(job))
             .collect();
         let mut state_hash = self.hash;
-        for counted in &self.counted {
+        for counted in self.tasks.iter().map(|task| &task.counted) {
             for word in [
                 counted.cpu_ns,
                 counted.system_ns,
@@ -73,7 +73,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             all.irq_ns += spent.irq_ns;
             all.idle_ns += spent.idle_ns;
         }
-        let charged: u64 = self.counted.iter().map(|it| it.cpu_ns).sum();
+        let charged: u64 = self.tasks.iter().map(|it| it.counted.cpu_ns).sum();
         let ran = all.run_ns + all.spin_ns + all.switch_ns;
         assert!(
             charged >= ran && charged <= ran + all.irq_ns,
@@ -104,7 +104,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             ..ProcessOutcome::default()
         };
         for task in process.tasks {
-            let counted = self.counted[task as usize].clone();
+            let counted = self.tasks[task as usize].counted.clone();
             let share_ns = self.fair_share_ns(process.node, &counted);
             add(&mut all, &counted, share_ns, self.now_ns);
         }

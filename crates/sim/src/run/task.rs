@@ -57,7 +57,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             Op::Send { .. } => {
                 t.work_ns += self.network.send.ns();
                 if self.network.in_kernel {
-                    self.counted[task as usize].system_ns += self.network.send.ns();
+                    t.counted.system_ns += self.network.send.ns();
                 }
                 t.next = Next::Do(op);
             }
@@ -76,20 +76,20 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
     }
 
     fn fetch(&mut self, task: u32) -> Op {
-        let script = &mut self.scripts[task as usize];
+        let it = &mut self.tasks[task as usize];
+        let script = &mut it.script;
         if script.at == script.ops.len() {
             script.ops.clear();
             script.at = 0;
-            let job =
-                &self.jobs[self.processes[self.tasks[task as usize].process as usize].job as usize];
-            let alone = job.independent;
+            let job = &self.jobs[it.job as usize];
+            let number = task - job.first_task;
+            let (number, all) = match job.independent {
+                true => (number % job.threads, job.threads),
+                false => (number, job.nr_tasks),
+            };
             let mut step = Step {
-                task: if alone {
-                    (task - job.first_task) % job.threads
-                } else {
-                    task - job.first_task
-                },
-                tasks: if alone { job.threads } else { job.nr_tasks },
+                task: number,
+                tasks: all,
                 threads: job.threads,
                 last_from: script.last.from,
                 last_bytes: script.last.bytes,
@@ -105,7 +105,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
 
     /// The operation after this one, if the program has said it already.
     fn peek(&self, task: u32) -> Option<Op> {
-        let script = &self.scripts[task as usize];
+        let script = &self.tasks[task as usize].script;
         script.ops.get(script.at).copied()
     }
 
@@ -122,7 +122,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
     }
 
     fn lap(&mut self, task: u32) {
-        let began_ns = std::mem::replace(&mut self.scripts[task as usize].lap_ns, self.now_ns);
+        let began_ns = std::mem::replace(&mut self.tasks[task as usize].script.lap_ns, self.now_ns);
         let job = self.job_of(task);
         if began_ns != u64::MAX && (task == self.jobs[job].first_task || self.jobs[job].independent)
         {
@@ -142,24 +142,24 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         t.waiting = true;
         t.wait_from = peer;
         t.wait_began_ns = self.now_ns;
-        self.counted[task as usize].nr_waits += 1;
+        self.tasks[task as usize].counted.nr_waits += 1;
         self.ask_wait(cpu, task);
         After::Later
     }
 
     /// Takes a message of that task if it is there; its cost is added to the work.
     fn read(&mut self, task: u32, from: u32) -> bool {
-        let Some(mail) = self.mailboxes[task as usize].take(from) else {
+        let Some(mail) = self.tasks[task as usize].mailbox.take(from) else {
             return false;
         };
         let first = self.jobs[self.job_of(task)].first_task;
-        self.scripts[task as usize].last = Mail {
+        self.tasks[task as usize].script.last = Mail {
             from: mail.from - first,
             ..mail
         };
         self.tasks[task as usize].work_ns += self.network.receive.ns();
         if self.network.in_kernel {
-            self.counted[task as usize].system_ns += self.network.receive.ns();
+            self.tasks[task as usize].counted.system_ns += self.network.receive.ns();
         }
         self.observe(task, raw::COS_EV_CONSUME);
         true
@@ -173,7 +173,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         t.yielding = false;
         t.watch = 0;
         let (from, began_ns) = (t.wait_from, t.wait_began_ns);
-        self.counted[task as usize].wait_ns += self.now_ns - began_ns;
+        self.tasks[task as usize].counted.wait_ns += self.now_ns - began_ns;
         let read = self.read(task, from);
         debug_assert!(read);
         self.go_on(cpu, task);
@@ -218,7 +218,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         t.watch = 0;
         t.work_ns += ns;
         t.next = next;
-        self.counted[task as usize].system_ns += ns;
+        self.tasks[task as usize].counted.system_ns += ns;
         self.show(cpu);
         self.arm(cpu);
     }
@@ -226,11 +226,11 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
     /// The last look, and then sleep.
     fn block(&mut self, cpu: u32, task: u32) -> After {
         let from = self.tasks[task as usize].wait_from;
-        if self.mailboxes[task as usize].has(from) {
+        if self.tasks[task as usize].mailbox.has(from) {
             self.found(cpu, task);
             return After::Later;
         }
-        self.counted[task as usize].nr_blocks += 1;
+        self.tasks[task as usize].counted.nr_blocks += 1;
         let job = self.job_of(task);
         self.off(cpu, task, TaskState::Blocked);
         self.ask_for_boost(task);
@@ -255,7 +255,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
     }
 
     fn yield_cpu(&mut self, cpu: u32, task: u32) -> After {
-        self.counted[task as usize].nr_yields += 1;
+        self.tasks[task as usize].counted.nr_yields += 1;
         let it = &mut self.tasks[task as usize];
         it.spinning = true;
         it.yielding = !L::YIELDS_ADD_UP;
@@ -274,7 +274,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
     /// A waiting task that polls goes on with it: it has its CPU again, or an interrupt is over.
     pub(super) fn resume_wait(&mut self, cpu: u32, task: u32) {
         let it = &self.tasks[task as usize];
-        if self.mailboxes[task as usize].has(it.wait_from) {
+        if self.tasks[task as usize].mailbox.has(it.wait_from) {
             return self.found(cpu, task);
         }
         if it.spin_until_ns <= self.now_ns {
@@ -292,7 +292,9 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         t.spin_until_ns = self.now_ns;
         let job = self.job_of(task);
         self.jobs[job].nr_active += 1;
-        self.set_task_timer(task, u64::MAX);
+        if self.decider.pace_ns[task as usize] == 0 {
+            self.set_task_timer(task, u64::MAX);
+        }
         self.make_ready(task, Why::Woken);
     }
 
@@ -307,6 +309,9 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
 
     /// A sleep is over; or it is time to ask policy again: for the peer's boost, for the own.
     pub(super) fn on_task_timer(&mut self, task: u32) {
+        if self.keep_pace(task) {
+            return;
+        }
         match self.tasks[task as usize].state {
             TaskState::Sleeping => self.make_ready(task, Why::Woken),
             TaskState::Blocked => self.ask_for_boost(task),
@@ -320,7 +325,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         let cpus = self.cpus_each;
         let t = &self.tasks[task as usize];
         let node = &mut self.nodes[t.node as usize];
-        let counted = &mut self.counted[task as usize];
+        let counted = &mut self.tasks[task as usize].counted;
         counted.began_ns = self.now_ns;
         counted.share_q8 = node.alive.join(self.now_ns, cpus);
         let job = self.job_of(task);
@@ -336,7 +341,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         let cpus = self.cpus_each;
         let node = self.tasks[task as usize].node;
         let share_q8 = self.nodes[node as usize].alive.leave(self.now_ns, cpus);
-        let counted = &mut self.counted[task as usize];
+        let counted = &mut self.tasks[task as usize].counted;
         counted.share_q8 = share_q8 - counted.share_q8;
         counted.ended_ns = Some(self.now_ns);
         self.hash = hash(self.hash, counted.cpu_ns);

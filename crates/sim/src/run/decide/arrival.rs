@@ -12,14 +12,10 @@ use cosched_policy::native::{self, Verdict};
 use cosched_policy::raw;
 
 impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
-    /// A message came for a process that does not seem to run: all of its tasks are asked for.
-    pub(in crate::run) fn ask_arrival(&mut self, flight: &Flight) {
-        for task in self.process_of(flight.to) {
-            self.ask_task_arrival(task, Some(flight));
-        }
-    }
-
-    pub(super) fn ask_task_arrival(&mut self, task: u32, flight: Option<&Flight>) {
+    /// A message came for a process that does not seem to run. It is asked about the task that the
+    /// message is for; a boost is for all of its threads (S1, figure 2). To ask about each would
+    /// refuse all but the first where a boost that is granted counts against the next.
+    pub(in crate::run) fn ask_arrival(&mut self, task: u32, flight: Option<&Flight>) {
         let obs = match flight {
             Some(flight) => self.see_arrival(task, flight),
             None => self.see(task, raw::COS_EV_ARRIVAL),
@@ -32,7 +28,9 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         match verdict.act {
             raw::COS_ACT_BOOST => {
                 let epoch = flight.map_or(u64::MAX, |flight| flight.epoch);
-                self.boost(task, verdict.slice_ns, epoch);
+                for thread in self.process_of(task) {
+                    self.boost(thread, verdict.slice_ns, epoch);
+                }
             }
             raw::COS_ACT_MARK_RUNNING => self.tasks[task as usize].marked_ns = verdict.until_ns,
             _ if self.tasks[task as usize].state == TaskState::Ready => {
@@ -44,8 +42,8 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
 
     /// A refusal is over: the question is asked again, if the message still waits.
     pub(in crate::run) fn ask_again(&mut self, task: u32) {
-        if self.decider.on_arrival && self.mailboxes[task as usize].pending() > 0 {
-            self.ask_task_arrival(task, None);
+        if self.decider.on_arrival && self.tasks[task as usize].mailbox.pending() > 0 {
+            self.ask_arrival(task, None);
         }
     }
 
@@ -58,7 +56,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         it.boost_slice_ns = slice_ns;
         it.boost_epoch = epoch;
         let cpu = it.cpu;
-        self.counted[task as usize].nr_boosts += 1;
+        self.tasks[task as usize].counted.nr_boosts += 1;
         self.observer.boost(self.now_ns, task);
         let (local, mut view) = self.view(cpu);
         local.boost(&mut view, task);
@@ -120,7 +118,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
     }
 
     fn beat(&mut self, task: u32) {
-        let to = self.scripts[task as usize].last_to;
+        let to = self.tasks[task as usize].script.last_to;
         if to != ANY {
             self.depart(task, to, 0, true);
         }

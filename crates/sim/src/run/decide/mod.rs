@@ -37,6 +37,8 @@ pub(super) struct Decider {
     outsiders: Vec<(u32, u64)>,
     /// The next interval of asking for a peer's boost; 0: do not ask.
     asking_ns: Vec<u64>,
+    /// How often the CPU of each task is to choose again; 0: as the local scheduler says.
+    pub pace_ns: Vec<u64>,
     /// arrival is not `none`.
     pub on_arrival: bool,
     pub periodic: bool,
@@ -93,6 +95,7 @@ impl Decider {
             jobs: vec![Job::default(); jobs],
             outsiders: vec![(0, 0); tasks],
             asking_ns: vec![0; tasks],
+            pace_ns: vec![0; tasks],
             on_arrival: answer(&params, raw::COS_Q_ARRIVAL) != raw::COS_ARRIVAL_NONE,
             periodic: answer(&params, raw::COS_Q_PERIODIC) != raw::COS_PERIODIC_NONE,
             ordered: answer(&params, raw::COS_Q_ORDER) != raw::COS_ORDER_LOCAL,

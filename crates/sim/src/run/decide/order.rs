@@ -41,7 +41,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
     fn ordered_key(&mut self, cpu: u32, task: u32, position: usize) -> Option<Key> {
         let mut obs = self.see(task, raw::COS_EV_RUN);
         let queue = self.queue_of(cpu);
-        let pending = |task: &u32| self.mailboxes[*task as usize].pending();
+        let pending = |task: &u32| self.tasks[*task as usize].mailbox.pending();
         obs.nr_pending_here = self.queues[queue].ready.iter().map(pending).sum();
         obs.known |= raw::COS_F_NR_PENDING_HERE;
         let here = self.job_here(task);

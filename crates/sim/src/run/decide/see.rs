@@ -12,11 +12,11 @@ use cosched_policy::raw;
 
 impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
     pub(super) fn communicates(&self, task: u32) -> bool {
-        self.processes[self.tasks[task as usize].process as usize].communicates
+        self.tasks[task as usize].communicates
     }
 
     pub(super) fn job_here(&self, task: u32) -> usize {
-        self.processes[self.tasks[task as usize].process as usize].job_here as usize
+        self.tasks[task as usize].job_here as usize
     }
 
     /// What a kernel knows of a task, at one of its events.
@@ -30,7 +30,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         let it = &self.tasks[task as usize];
         let running = it.state == TaskState::Running;
         let asleep = !running && it.state != TaskState::Ready;
-        let mailbox = &self.mailboxes[task as usize];
+        let mailbox = &self.tasks[task as usize].mailbox;
         let mut obs = Obs {
             now_ns: self.now_ns,
             event,
@@ -146,7 +146,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         let it = &mut self.tasks[task as usize];
         let marked_ns = std::mem::take(&mut it.marked_ns);
         if marked_ns > self.now_ns && it.state == TaskState::Ready {
-            self.ask_task_arrival(task, None);
+            self.ask_arrival(task, None);
         }
     }
 
@@ -160,7 +160,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             _ => raw::COS_EV_WAKE,
         };
         if woken_ns != u64::MAX {
-            let counted = &mut self.counted[task as usize];
+            let counted = &mut self.tasks[task as usize].counted;
             counted.nr_wakes += 1;
             counted.wake_ns += self.now_ns - woken_ns;
         }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How a waiting task waits: what the shim knows, and what it does.
+//!
+//! Asking a CPU to choose again costs nothing here; in the shim it is a thread that wakes there.
 
 use crate::cluster::TaskState;
 use crate::engine::EventQueue;
@@ -38,6 +40,10 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             0 => 0,
             _ => verdict.until_ns.saturating_sub(self.now_ns),
         };
+        let pace_ns = std::mem::replace(&mut it.pace_ns[task as usize], verdict.slice_ns);
+        if pace_ns == 0 && verdict.slice_ns > 0 {
+            self.set_task_timer(task, self.now_ns + verdict.slice_ns);
+        }
         match verdict.act {
             raw::COS_ACT_YIELD => self.give_way(cpu, task, verdict.until_ns, verdict.watch),
             raw::COS_ACT_BLOCK => self.fall_asleep(cpu, task),
@@ -60,6 +66,15 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         let off = i64::from(others_q8) - i64::from(average_q8);
         let moved = i64::from(average_q8) + off * passed_ns as i64 / OUTSIDERS_OVER_NS as i64;
         self.decider.outsiders[task as usize] = (moved as u32, self.now_ns);
+        let siblings = self.siblings(cpu);
+        let of_job = |other: &&u32| {
+            let it = &self.tasks[**other as usize];
+            let alive = !matches!(it.state, TaskState::Unborn | TaskState::Done);
+            **other != task && it.job as usize == job && siblings.contains(&it.cpu) && alive
+        };
+        let node = &self.nodes[self.tasks[task as usize].node as usize];
+        obs.nr_of_job_here = node.tasks.iter().filter(of_job).count() as u32;
+        obs.known |= raw::COS_F_NR_OF_JOB_HERE;
         obs.nr_same_job_here = ours;
         obs.nr_outsiders_q8 = moved as u32;
         obs.known |= raw::COS_F_NR_SAME_JOB_HERE | raw::COS_F_OUTSIDERS;
@@ -114,6 +129,21 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             it.spin_until_ns = self.now_ns;
             self.arm(cpu);
         }
+    }
+
+    /// The CPU of `task` is to choose again, if policy said how often; true: it did.
+    pub(in crate::run) fn keep_pace(&mut self, task: u32) -> bool {
+        let pace_ns = self.decider.pace_ns[task as usize];
+        let it = &self.tasks[task as usize];
+        let cpu = it.cpu;
+        if pace_ns == 0 || matches!(it.state, TaskState::Sleeping | TaskState::Done) {
+            return false;
+        }
+        self.set_task_timer(task, self.now_ns + pace_ns);
+        if self.cpus[cpu as usize].current != NONE {
+            self.preempt(cpu);
+        }
+        true
     }
 
     /// `task` sleeps, and its peer on this node has something to do: its CPU chooses again, as
