@@ -87,6 +87,9 @@ pub struct Cluster {
     /// How often the monitor that averages run-queue lengths writes a new value.
     #[serde(default = "usual_monitor")]
     pub monitor: Span,
+    /// Node clocks, by which gangs take turns, are off by up to this either way.
+    #[serde(default)]
+    pub clock_error: Span,
     /// False: a task stays on the CPU it was placed on; true: idle CPUs take waiting ones.
     #[serde(default = "yes")]
     pub balance: bool,
@@ -103,6 +106,7 @@ impl Default for Cluster {
             block: Span::ZERO,
             yields: usual_yield(),
             monitor: usual_monitor(),
+            clock_error: Span::ZERO,
             balance: yes(),
         }
     }

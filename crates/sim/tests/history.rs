@@ -4,7 +4,7 @@
 use cosched_sim::{simulate, simulate_with, Options, QueueKind, Scenario};
 
 const LOCALS: [&str; 2] = ["solaris-ts", "eevdf"];
-const POLICIES: [&str; 8] = [
+const POLICIES: [&str; 9] = [
     "uncoordinated",
     "implicit",
     "local-block",
@@ -12,6 +12,7 @@ const POLICIES: [&str; 8] = [
     "dcs-spin",
     "dcs-spin-block",
     "periodic-boost",
+    "gang",
     "auto",
 ];
 

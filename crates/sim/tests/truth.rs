@@ -250,6 +250,60 @@ fn boosts_that_are_never_fair_change_nothing() {
     }
 }
 
+/// Three jobs of two ranks, with that allocation.
+fn three_jobs(policy: &str, more: &str) -> Outcome {
+    let mut text = format!(
+        r#"
+policy = "{policy}"
+end = "all"
+cluster = {{ nodes = 2, switch = "100us"{more} }}
+local = {{ scheduler = "eevdf" }}
+"#
+    );
+    for name in ["a", "b", "c"] {
+        text += &format!(
+            "[[job]]\nname = '{name}'\nranks = 2\nworkload = {{ kind = 'barrier', iterations = 5000, grain = '200us' }}\n"
+        );
+    }
+    run(&text)
+}
+
+#[test]
+fn in_batch_one_job_follows_another() {
+    let outcome = three_jobs("batch", "");
+    let [a, b, c] = [0, 1, 2].map(|job: usize| outcome.jobs[job].response.unwrap().0);
+    assert!(
+        b.abs_diff(2 * a) < 1_000_000 && c.abs_diff(3 * a) < 1_000_000,
+        "{a} {b} {c}"
+    );
+    let switches = outcome
+        .jobs
+        .iter()
+        .flat_map(|job| &job.processes)
+        .map(|p| p.switches);
+    assert_eq!(switches.sum::<u64>(), 6);
+}
+
+#[test]
+fn gangs_take_turns_and_waste_nothing() {
+    let batch = three_jobs("batch", "");
+    let alone = batch.jobs[0].response.unwrap().0;
+    let gang = three_jobs("gang", "");
+    let slot_ns = 100_000_000;
+    for job in &gang.jobs {
+        let response = job.response.unwrap().0;
+        assert!(
+            response.abs_diff(3 * alone) <= 3 * slot_ns,
+            "{response} instead of 3 * {alone}"
+        );
+        let (used, needed) = (job.cpu().0, batch.jobs[0].cpu().0);
+        assert!(used < needed + needed / 50, "{used} instead of {needed}");
+    }
+    assert_eq!(gang.verdicts_of("wait", "block"), 0);
+    let late = three_jobs("gang", ", clock_error = \"20ms\"");
+    assert!(late.ended_at > gang.ended_at);
+}
+
 #[test]
 fn what_cannot_be_is_an_error_of_one_line() {
     let text = ping_pong("\"implicit\"", "eevdf", "");
@@ -259,8 +313,8 @@ fn what_cannot_be_is_an_error_of_one_line() {
             "100 events were not enough",
         ),
         (
-            text.replace("implicit", "gang"),
-            "allocation gang is not simulated",
+            text.replace("implicit", "fcfs-space"),
+            "allocation fcfs_space is not simulated",
         ),
         (
             text.replace("implicit", "predictive")

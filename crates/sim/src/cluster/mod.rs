@@ -86,6 +86,13 @@ pub struct Cpu {
     pub spent: Spent,
 }
 
+impl Cpu {
+    /// Whether it does nothing.
+    pub fn is_idle(&self) -> bool {
+        self.state == CpuState::Idle
+    }
+}
+
 impl Default for Cpu {
     fn default() -> Self {
         Cpu {
@@ -139,6 +146,8 @@ pub struct Node {
     pub outbox: Outbox,
     /// The fair share of each that lives here, asleep or not.
     pub alive: Ledger,
+    /// How far its clock is ahead, for gang scheduling.
+    pub ahead_ns: u64,
     /// When policy is asked periodically next.
     pub policy_timer: Timer,
     /// Its tasks.

@@ -60,6 +60,8 @@ pub struct Task {
     pub process: u32,
     /// Its job.
     pub job: u32,
+    /// With which others it is granted CPUs.
+    pub unit: u32,
     /// Where policy's state of its job on its node is.
     pub job_here: u32,
     /// Whether policy is asked about it: its job exchanges messages.
@@ -114,6 +116,7 @@ impl Task {
             cpu,
             process,
             job,
+            unit: 0,
             job_here: 0,
             communicates: false,
             work_ns: 0,

@@ -18,7 +18,9 @@
 pub enum Kind {
     /// A message reaches its node; sender and number find it.
     Arrival,
-    /// A job starts on this node; the sender is the job.
+    /// A job arrives; the sender is its number.
+    Submit,
+    /// A task starts; it is the sender.
     Start,
     /// The timer of a sleeping task.
     Task,
@@ -26,16 +28,20 @@ pub enum Kind {
     Policy,
     /// The local scheduler's own period.
     Period,
+    /// A slot of a gang begins.
+    Slot,
     /// The timer of a CPU: whatever ends next there.
     Cpu,
 }
 
-const KINDS: [Kind; 6] = [
+const KINDS: [Kind; 8] = [
     Kind::Arrival,
+    Kind::Submit,
     Kind::Start,
     Kind::Task,
     Kind::Policy,
     Kind::Period,
+    Kind::Slot,
     Kind::Cpu,
 ];
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a scenario to a cluster at rest, and its first events.
 
+use super::allocate::{Allocator, Unit};
 use super::{decide, Costs, JobState, Options, Sim};
 use crate::cluster::{Clock, Cpu, Ledger, Mail, Node, Process, RunQueue, Script, Task};
 use crate::engine::{Agenda, Event, EventQueue, Kind, Timer};
@@ -29,8 +30,10 @@ struct Layout<T> {
     processes: Vec<Process>,
     jobs: Vec<JobState>,
     names: Vec<TaskName>,
-    /// When each task starts.
-    starts_ns: Vec<u64>,
+    /// Who is granted CPUs together; the last one of each job is still growing.
+    units: Vec<Unit>,
+    /// How long after its job each task starts.
+    scatter_ns: Vec<u64>,
 }
 
 impl<'a, L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'a, L, Q, O> {
@@ -53,7 +56,8 @@ impl<'a, L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'a, L, Q, O> {
         } else {
             nr_cpus
         };
-        let starts_ns = std::mem::take(&mut layout.starts_ns);
+        let scatter_ns = std::mem::take(&mut layout.scatter_ns);
+        let units = std::mem::take(&mut layout.units);
         let mut sim = Sim {
             scenario,
             local,
@@ -73,6 +77,7 @@ impl<'a, L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'a, L, Q, O> {
             cpus_each: cluster.cpus,
             queues: vec![RunQueue::default(); nr_queues],
             decider: Decider::new(&resolved, nr_tasks, layout.here.len(), options.shortcuts),
+            allocator: Allocator::new(&resolved.params(), units, scatter_ns),
             tasks: layout.tasks,
             own: layout.own,
             processes: layout.processes,
@@ -82,16 +87,12 @@ impl<'a, L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'a, L, Q, O> {
             over: None,
             to_end: to_end(scenario),
         };
-        sim.first_events(&starts_ns);
+        sim.first_events();
         Ok(sim)
     }
 
-    fn first_events(&mut self, starts_ns: &[u64]) {
-        for (task, start_ns) in (0..).zip(starts_ns) {
-            let node = self.tasks[task as usize].node;
-            self.agenda
-                .push(Event::new(*start_ns, node, Kind::Start, task, 0));
-        }
+    fn first_events(&mut self) {
+        self.submit_all();
         if self.local.period_ns().is_some() {
             for node in 0..self.nodes.len() as u32 {
                 let first_ns = self.nodes[node as usize].period.at_or_after(0);
@@ -122,12 +123,19 @@ fn nodes<L: LocalScheduler>(scenario: &Scenario, local: &L, tasks: &[Task]) -> V
         .map(|node| {
             let mut stream = source.stream(node, Purpose::Clock);
             let mut clock = |period_ns: u64| Clock::new(period_ns.max(1), ppm, &mut stream);
+            let [tick, period, nic] = [
+                local.tick_ns(),
+                local.period_ns().unwrap_or(1),
+                scenario.network.nic_sample.ns(),
+            ]
+            .map(&mut clock);
             Node {
-                clock: clock(local.tick_ns()),
-                period: clock(local.period_ns().unwrap_or(1)),
-                nic: clock(scenario.network.nic_sample.ns()),
+                clock: tick,
+                period,
+                nic,
                 outbox: Outbox::default(),
                 alive: Ledger::default(),
+                ahead_ns: stream.below(2 * scenario.cluster.clock_error.ns() + 1),
                 policy_timer: Timer::default(),
                 tasks: Vec::new(),
             }
@@ -158,7 +166,8 @@ fn lay_out<L: LocalScheduler>(scenario: &Scenario, local: &L) -> Layout<L::Task>
         processes: Vec::new(),
         jobs: Vec::new(),
         names: Vec::new(),
-        starts_ns: Vec::new(),
+        units: Vec::new(),
+        scatter_ns: Vec::new(),
     };
     for (number, job) in (0..).zip(&scenario.jobs) {
         let nr_processes = job.processes(cluster.nodes) as u32;
@@ -191,21 +200,36 @@ impl<T: Default> Layout<T> {
         let next_here = self.here.len() as u32;
         let here = *self.here.entry((job, node)).or_insert(next_here);
         let mut start = self.source.stream(u64::from(first), Purpose::Start);
-        let start_ns = it.start.ns() + start.below(it.scatter.ns() + 1);
+        let scatter_ns = start.below(it.scatter.ns() + 1);
+        let unit = self.unit(job, it, process);
         for thread in 0..it.threads {
             let number = process * it.threads + thread;
             self.names.push(TaskName { job, number, node });
             let script = self.script(it, number);
             let task = self.task(job, here, node, script);
+            let cpu = task.cpu;
             self.tasks.push(Task {
                 communicates: it.workload.communicates(),
+                unit: unit as u32,
                 ..task
             });
             self.own.push(T::default());
-            self.starts_ns.push(start_ns);
+            self.scatter_ns.push(scatter_ns);
+            self.units[unit].add(self.tasks.len() as u32 - 1, cpu);
         }
         let tasks = first..first + it.threads;
         self.processes.push(Process { node, tasks });
+    }
+
+    /// Which unit a process belongs to: one for all ranks, or one for the n-th copies on all nodes.
+    fn unit(&mut self, job: u32, it: &crate::scenario::Job, process: u32) -> usize {
+        let copies = it.each_node.unwrap_or(1);
+        if process == 0 {
+            let new = (0..copies).map(|_| Unit::new(job));
+            self.units.extend(new);
+        }
+        let first = self.units.len() - copies as usize;
+        first + (process % copies) as usize * usize::from(it.each_node.is_some())
     }
 
     /// On the CPU of its node that has fewest.

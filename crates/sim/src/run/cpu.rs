@@ -214,7 +214,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
     /// Takes the best of the run queue out of it.
     fn best(&mut self, cpu: u32) -> Option<u32> {
         let queue = self.queue_of(cpu);
-        if self.queues[queue].ready.is_empty() {
+        if self.queues[queue].ready.is_empty() || self.first_admitted(cpu).is_none() {
             return None;
         }
         let i = match self.best_of(cpu) {
@@ -222,7 +222,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             None => {
                 let (local, mut view) = self.view(cpu);
                 local.replenish(&mut view);
-                self.best_of(cpu).unwrap_or(0)
+                self.best_of(cpu).or_else(|| self.first_admitted(cpu))?
             }
         };
         Some(self.queues[queue].ready.remove(i))
@@ -242,7 +242,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             }
         }
         let (waiting, other) = longest;
-        if waiting == 0 {
+        if waiting == 0 || self.first_admitted(other).is_none() {
             return None;
         }
         self.charge(other);

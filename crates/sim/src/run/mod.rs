@@ -3,17 +3,20 @@
 //!
 //! One [`Sim`] holds everything. Its methods are in files by what they are about:
 //!
+//!   allocate  which jobs get CPUs, and when
 //!   build     from a scenario to the first events
 //!   cpu       CPUs: charge, choose, switch, preempt, interrupt
 //!   task      tasks: operations, waits, sleeps, their end
 //!   message   sends and arrivals
 //!   decide    policy: what it is told, what is asked, what is done about it
+//!   prefetch  what the next events will touch
 //!   report    from the last state to the outcome
 //!
 //! Invariants, held by all of them: a task is in exactly one place (a run queue, one
 //! CPU, or neither); a CPU is charged up to now before anything about it changes; after that its
 //! timer is armed for whatever ends next.
 
+mod allocate;
 mod build;
 mod cpu;
 mod decide;
@@ -33,6 +36,7 @@ use crate::observer::Observer;
 use crate::outcome::Outcome;
 use crate::scenario::{End, Scenario};
 use crate::SimError;
+use allocate::Allocator;
 use cosched_model::Nanos;
 use decide::Decider;
 
@@ -128,6 +132,7 @@ struct Sim<'a, L: LocalScheduler, Q, O> {
     processes: Vec<Process>,
     jobs: Vec<JobState>,
     decider: Decider,
+    allocator: Allocator,
     events: u64,
     hash: u64,
     /// What ended the simulation.
@@ -199,6 +204,14 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             Kind::Start => {
                 self.count(event);
                 self.on_start(from);
+            }
+            Kind::Submit => {
+                self.count(event);
+                self.on_submit(from);
+            }
+            Kind::Slot => {
+                self.count(event);
+                self.on_slot(node);
             }
             Kind::Period => {
                 self.count(event);

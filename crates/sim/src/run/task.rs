@@ -328,9 +328,6 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         let counted = &mut self.tasks[task as usize].counted;
         counted.began_ns = self.now_ns;
         counted.share_q8 = node.alive.join(self.now_ns, cpus);
-        let job = self.job_of(task);
-        let job = &mut self.jobs[job];
-        job.began_ns = job.began_ns.min(self.now_ns);
         self.join(task);
         self.make_ready(task, Why::New);
     }
@@ -347,6 +344,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         self.hash = hash(self.hash, counted.cpu_ns);
         let job = self.job_of(task);
         self.jobs[job].nr_done += 1;
+        self.released(task);
         if self.jobs[job].nr_done == self.jobs[job].nr_tasks {
             self.job_ended(job);
         }

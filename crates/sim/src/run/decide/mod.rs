@@ -52,11 +52,11 @@ pub(super) struct Decider {
     pub verdicts: [[[u64; NR_REASONS]; NR_ACTS]; NR_QUESTIONS],
 }
 
-fn answer(params: &Params, question: u32) -> u32 {
+pub(super) fn answer(params: &Params, question: u32) -> u32 {
     params.0.answer[question as usize]
 }
 
-fn arg(params: &Params, question: u32, at: u32) -> u64 {
+pub(super) fn arg(params: &Params, question: u32, at: u32) -> u64 {
     params.0.arg[question as usize][at as usize]
 }
 
@@ -111,7 +111,7 @@ impl Decider {
         }
     }
 
-    fn count(&mut self, question: u32, verdict: &Verdict) {
+    pub fn count(&mut self, question: u32, verdict: &Verdict) {
         self.verdicts[question as usize][verdict.act as usize][verdict.reason as usize] += 1;
     }
 }
@@ -148,9 +148,9 @@ fn lacks(params: &Params, can: Capabilities) -> Option<(u32, &'static str)> {
 pub(super) fn check(resolved: &Resolved, can: Capabilities) -> Result<(), SimError> {
     let params = resolved.params();
     let word = |question: u32| resolved.taken[question as usize].choice.answer.word;
-    if answer(&params, raw::COS_Q_ALLOCATION) != raw::COS_ALLOCATION_SHARED {
+    if answer(&params, raw::COS_Q_ALLOCATION) == raw::COS_ALLOCATION_FCFS_SPACE {
         return Err(SimError::Scenario(format!(
-            "policy {}: allocation {} is not simulated: take shared",
+            "policy {}: allocation {} is not simulated: take shared, gang or batch",
             resolved.name,
             word(raw::COS_Q_ALLOCATION)
         )));

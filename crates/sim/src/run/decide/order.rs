@@ -18,7 +18,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
     /// The position in the run queue of `cpu` of who is next.
     pub(in crate::run) fn best_of(&mut self, cpu: u32) -> Option<usize> {
         let queue = self.queue_of(cpu);
-        if !self.decider.ordered {
+        if !self.decider.ordered && !self.allocator.slotted() {
             let (local, view) = self.view(cpu);
             let keys = view.ready.iter().enumerate();
             let keyed = keys.filter_map(|(i, task)| Some((local.key(&view, *task)?, i)));
@@ -27,7 +27,11 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         let mut best: Option<(Key, usize)> = None;
         for i in 0..self.queues[queue].ready.len() {
             let task = self.queues[queue].ready[i];
-            let Some(key) = self.ordered_key(cpu, task, i) else {
+            let key = match self.admitted(task) {
+                true => self.key_of(cpu, task, i),
+                false => None,
+            };
+            let Some(key) = key else {
                 continue;
             };
             if best.as_ref().is_none_or(|(least, _)| key < *least) {
@@ -35,6 +39,14 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             }
         }
         best.map(|(_, i)| i)
+    }
+
+    fn key_of(&mut self, cpu: u32, task: u32, position: usize) -> Option<Key> {
+        if self.decider.ordered {
+            return self.ordered_key(cpu, task, position);
+        }
+        let (local, view) = self.view(cpu);
+        Some((false, local.key(&view, task)?, 0, position as u64))
     }
 
     /// A candidate's key after policy was asked; none: not now.
@@ -62,6 +74,9 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
 
     /// Shall `task`, ready, run instead of whoever has `cpu`?
     pub(in crate::run) fn preempts(&mut self, cpu: u32, task: u32) -> bool {
+        if !self.admitted(task) {
+            return false;
+        }
         if !self.decider.ordered {
             let (local, view) = self.view(cpu);
             return local.preempts(&view, task);
