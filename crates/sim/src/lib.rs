@@ -16,6 +16,7 @@ pub mod bench;
 mod cluster;
 pub mod engine;
 mod error;
+pub mod experiment;
 mod histogram;
 pub mod local;
 pub mod network;
