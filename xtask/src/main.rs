@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand};
 mod build;
 mod check;
 mod demo;
+mod experiments;
 mod figure;
 mod install;
 mod mpis;
@@ -39,6 +40,8 @@ enum Step {
     Test,
     /// Set up, build, and show LAMMPS beside other work (about five minutes)
     Demo,
+    /// Draw the figures of all experiments and write their READMEs and docs/claims.md, from their records
+    Figure,
     /// Unpack newer MPIs from newer Debian suites into target/mpis (no root needed)
     Mpis {
         /// Which suites
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Step::Check => check::all(&tree),
         Step::Test => test::all(&tree),
         Step::Demo => demo::all(&tree),
+        Step::Figure => experiments::figures(&tree),
         Step::Mpis { suites } => mpis::all(&tree, &suites),
         Step::Install { prefix } => install::all(&tree, &prefix),
     });

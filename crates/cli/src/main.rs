@@ -13,6 +13,7 @@ mod keeper;
 mod policy;
 mod report;
 mod run;
+mod sim;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -36,6 +37,7 @@ enum Command {
     Bench(Box<bench::Args>),
     Policy(policy::Args),
     Doctor(doctor::Args),
+    Sim(sim::Args),
     #[command(hide = true)]
     Keep(run::keep::Args),
     /// Burn one CPU for a bench
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::main(&args),
         Command::Policy(args) => policy::main(&args),
         Command::Doctor(args) => doctor::main(&args),
+        Command::Sim(args) => sim::main(&args),
         Command::Keep(args) => run::keep::main(&args),
         Command::Hog(args) => bench::hog(&args),
         Command::ExecPinned(args) => bench::exec_pinned(&args),

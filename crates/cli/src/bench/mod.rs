@@ -50,6 +50,7 @@ use self::verdict::Line;
 pub use self::cpus::PinArgs;
 pub use self::hog::HogArgs;
 pub use self::options::Args;
+pub use self::plot::{COLOURS, FONT};
 
 /// What a shell says of a command that ^C ended.
 const INTERRUPTED: u8 = 130;

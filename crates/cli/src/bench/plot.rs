@@ -16,7 +16,7 @@ use super::stats::{Estimate, Summary};
 use super::verdict::Line;
 
 /// Told apart by people who see colours differently (Okabe and Ito).
-const COLOURS: [RGBColor; 7] = [
+pub const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -25,7 +25,7 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(86, 180, 233),
     RGBColor(0, 0, 0),
 ];
-const FONT: &str = "sans-serif";
+pub const FONT: &str = "sans-serif";
 
 /// One arm's points: hogs per CPU and the estimate there.
 struct Curve<'a> {

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `cosched sim` from its files to its bytes and exit codes: a record does not depend on who made which run,
+//! nothing recorded is lost, and what is wrong is one line.
+
+#![allow(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+use assert_cmd::{assert::Assert, Command};
+use predicates::prelude::PredicateBooleanExt;
+use predicates::str::{contains, is_empty};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const SMALL: &str = r#"
+question = "Do competitors cost time?"
+source = "the tests"
+seed = 1
+replications = 4
+[quick]
+replications = 1
+[scenario]
+policy = "implicit"
+end = { job = "latency" }
+[scenario.cluster]
+nodes = 2
+switch = "250us"
+[scenario.local]
+scheduler = "solaris-ts"
+[[scenario.job]]
+name = "latency"
+workload = { kind = "latency", round_trips = 20_000 }
+ranks = 2
+[[scenario.job]]
+name = "hog"
+workload = { kind = "calcula" }
+each_node = 1
+[[factor]]
+name = "hogs"
+key = "job.hog.each_node"
+values = [0, 1, 2]
+[[factor]]
+name = "policy"
+key = "policy"
+values = ["uncoordinated", "dcs-spin-block"]
+[[claim]]
+id = "T.1"
+text = "competitors cost time"
+must_hold = true
+job = "latency"
+metric = "response_s"
+where = { hogs = 2, policy = "uncoordinated" }
+against = { hogs = 0 }
+at_least = 1.1
+[[figure]]
+name = "times"
+title = "Times"
+x = "hogs"
+series = "policy"
+job = "latency"
+metric = "response_s"
+"#;
+
+struct Small {
+    _dir: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Small {
+    fn new() -> Self {
+        Small::of(SMALL)
+    }
+
+    fn of(text: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("paper/small");
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("experiment.toml"), text).unwrap();
+        Small { _dir: dir, path }
+    }
+
+    fn sim(&self, args: &[&str]) -> Assert {
+        let mut command = Command::cargo_bin("cosched").unwrap();
+        command.arg("sim").args(args).arg(&self.path).assert()
+    }
+
+    fn bytes(&self, name: &str) -> String {
+        fs::read_to_string(self.path.join(name)).unwrap()
+    }
+
+    fn files(&self) -> Vec<String> {
+        let names = fs::read_dir(&self.path).unwrap();
+        let mut names: Vec<String> = names
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+#[test]
+fn the_bytes_depend_neither_on_jobs_nor_on_shards_nor_on_interrupts() {
+    let whole = Small::new();
+    whole.sim(&["run", "--jobs", "1"]).code(0);
+    let bytes = whole.bytes("record.csv");
+    assert_eq!(
+        bytes.lines().count(),
+        1 + 4 * (2 + 4 * 2),
+        "one row for each job of each run"
+    );
+    let sharded = Small::new();
+    for shard in ["1/3", "2/3", "3/3"] {
+        sharded
+            .sim(&["run", "--jobs", "2", "--shard", shard])
+            .code(0);
+    }
+    assert_eq!(sharded.files().len(), 4);
+    sharded
+        .sim(&["run"])
+        .code(0)
+        .stdout(contains("0 of them now"));
+    assert_eq!(sharded.bytes("record.csv"), bytes);
+    assert_eq!(sharded.files(), ["experiment.toml", "record.csv"]);
+    let interrupted = Small::new();
+    for cut in [bytes.len() / 3, bytes.len() - 1, 10] {
+        fs::write(interrupted.path.join("record.csv"), &bytes[..cut]).unwrap();
+        interrupted.sim(&["run"]).code(0);
+        assert_eq!(interrupted.bytes("record.csv"), bytes, "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_full_disk_loses_nothing_and_is_one_line() {
+    let small = Small::new();
+    let exe = assert_cmd::cargo::cargo_bin("cosched");
+    let script = "ulimit -f 8; trap '' XFSZ; exec \"$0\" sim run --jobs 1 \"$1\"";
+    let mut command = Command::new("sh");
+    let run = command
+        .args(["-c", script])
+        .arg(exe)
+        .arg(&small.path)
+        .assert();
+    let run = run.code(3).stderr(contains("run again to go on"));
+    assert_eq!(
+        run.get_output()
+            .stderr
+            .iter()
+            .filter(|c| **c == b'\n')
+            .count(),
+        1
+    );
+    let kept = small.bytes("record.csv");
+    assert!(kept.lines().count() > 2 && kept.ends_with('\n'));
+    small.sim(&["run"]).code(0);
+    let whole = Small::new();
+    whole.sim(&["run"]).code(0);
+    assert_eq!(small.bytes("record.csv"), whole.bytes("record.csv"));
+}
+
+#[test]
+fn claims_are_judged_and_one_that_must_hold_and_does_not_is_exit_1() {
+    let small = Small::new();
+    small
+        .sim(&["check"])
+        .code(2)
+        .stderr(contains("24 of its runs are not there"));
+    small.sim(&["run", "--quick"]).code(0);
+    small
+        .sim(&["check", "--quick"])
+        .code(0)
+        .stdout(contains("holds (must hold)"));
+    let wrong = Small::of(&SMALL.replace("at_least = 1.1", "at_most = 1.1"));
+    wrong.sim(&["run", "--quick"]).code(0);
+    let refused = wrong
+        .sim(&["check", "--quick"])
+        .code(1)
+        .stdout(contains("fails (must hold)"));
+    refused.stderr(contains("T.1"));
+}
+
+#[test]
+fn a_record_of_another_experiment_is_refused_and_left_alone() {
+    let small = Small::new();
+    small.sim(&["run", "--quick"]).code(0);
+    let before = small.bytes("quick.csv");
+    fs::write(
+        small.path.join("experiment.toml"),
+        SMALL.replace("250us", "260us"),
+    )
+    .unwrap();
+    for action in ["run", "check"] {
+        let refused = small.sim(&[action, "--quick"]).code(2);
+        refused.stderr(contains("another scenario").and(contains("remove it")));
+    }
+    assert_eq!(small.bytes("quick.csv"), before);
+}
+
+#[test]
+fn what_is_wrong_is_one_line() {
+    for (from, to, said) in [
+        ("nodes = 2", "nodes = 0", "1 or more"),
+        ("\"250us\"", "250", "with its unit"),
+        ("key = \"policy\"", "key = \"polcy\"", "polcy"),
+    ] {
+        let small = Small::of(&SMALL.replacen(from, to, 1));
+        let refused = small
+            .sim(&["run"])
+            .code(2)
+            .stdout(is_empty())
+            .stderr(contains(said));
+        let stderr = &refused.get_output().stderr;
+        assert_eq!(stderr.iter().filter(|c| **c == b'\n').count(), 1);
+        assert_eq!(small.files(), ["experiment.toml"]);
+    }
+    let small = Small::new();
+    small.sim(&["run", "--shard", "4/3"]).code(2);
+    small
+        .sim(&["trace", "--out", "/nowhere/x.json"])
+        .code(3)
+        .stderr(contains("/nowhere"));
+    small
+        .sim(&["trace", "--at", "hogs=7", "--out", "x.json"])
+        .code(2)
+        .stderr(contains("no level"));
+}
+
+#[test]
+fn a_trace_shows_each_cpu_and_each_message() {
+    let small = Small::new();
+    let out = small.path.join("trace.json");
+    let at = [
+        "trace",
+        "--at",
+        "hogs=1",
+        "--until",
+        "200ms",
+        "--out",
+        out.to_str().unwrap(),
+    ];
+    small.sim(&at).code(0).stdout(contains("slices"));
+    let trace: serde_json::Value = serde_json::from_str(&small.bytes("trace.json")).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let of = |ph: &str| {
+        events
+            .iter()
+            .filter(|event| event["ph"] == ph)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of("M").len(), 2);
+    assert!(!of("s").is_empty() && of("s").len() == of("f").len());
+    for cpu in 0..2 {
+        let mut slices = of("X");
+        slices.retain(|slice| slice["tid"] == cpu);
+        assert!(slices
+            .iter()
+            .any(|slice| slice["name"] == format!("hog {cpu}")));
+        let end = |slice: &serde_json::Value| {
+            slice["ts"].as_f64().unwrap() + slice["dur"].as_f64().unwrap()
+        };
+        let apart = slices
+            .windows(2)
+            .all(|two| end(two[0]) <= two[1]["ts"].as_f64().unwrap() + 1e-3);
+        assert!(apart, "slices of a CPU do not overlap");
+    }
+}
+
+#[test]
+fn figures_readme_and_claims_come_from_the_record() {
+    let small = Small::new();
+    let paper = small.path.parent().unwrap().join("paper.toml");
+    let list = "title = \"Tests\"\n[[claim]]\nid = \"T.1\"\ntext = \"spinning is slower\"\n";
+    fs::write(&paper, list).unwrap();
+    small.sim(&["run"]).code(0);
+    let claims = small.path.join("claims.md");
+    let figure = ["figure", "--claims", claims.to_str().unwrap()];
+    small.sim(&figure).code(0);
+    let reference = fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/reference.md"
+    ))
+    .unwrap();
+    let record = small.bytes("record.csv");
+    let columns = record.lines().next().unwrap().split(',').skip(2);
+    columns.for_each(|name| {
+        assert!(
+            reference.contains(&format!("`{name}`")),
+            "{name} is in no reference"
+        )
+    });
+    let svg = small.bytes("times.svg");
+    assert!(svg.contains("uncoordinated") && svg.contains("response_s"));
+    let readme = small.bytes("README.md");
+    assert!(
+        readme.contains("| 0 |")
+            && readme.contains("holds (must hold)")
+            && readme.contains("times.svg")
+    );
+    assert!(small
+        .bytes("claims.md")
+        .contains("| T.1: spinning is slower | **reproduced** |"));
+    let unjudged = list.to_owned() + "[[claim]]\nid = \"T.2\"\ntext = \"more\"\n";
+    fs::write(&paper, unjudged).unwrap();
+    small.sim(&figure).code(2).stderr(contains("T.2"));
+}
+
+#[test]
+fn the_bench_prints_both_queues() {
+    let mut command = Command::cargo_bin("cosched").unwrap();
+    let bench = command
+        .args([
+            "sim",
+            "bench",
+            "--nodes",
+            "10",
+            "--time",
+            "5ms",
+            "--repeats",
+            "1",
+        ])
+        .assert();
+    bench.code(0).stdout(
+        contains("ladder")
+            .and(contains("heap"))
+            .and(contains("M events/s")),
+    );
+}
+
+/// The folders of all experiments, copied to where records may be written.
+fn experiments(to: &Path) -> Vec<PathBuf> {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let list = |dir: &Path| -> Vec<PathBuf> {
+        fs::read_dir(dir)
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .filter(|p| p.is_dir())
+            .collect()
+    };
+    let all = list(&from).into_iter().flat_map(|paper| list(&paper));
+    let mut copies: Vec<PathBuf> = all
+        .filter(|dir| dir.join("experiment.toml").exists())
+        .map(|dir| {
+            let copy = to.join(dir.strip_prefix(&from).unwrap());
+            fs::create_dir_all(&copy).unwrap();
+            fs::copy(dir.join("experiment.toml"), copy.join("experiment.toml")).unwrap();
+            copy
+        })
+        .collect();
+    copies.sort();
+    copies
+}
+
+#[test]
+fn all_experiments_run_quick_and_what_must_hold_holds() {
+    let dir = tempfile::tempdir().unwrap();
+    let folders = experiments(dir.path());
+    assert!(folders.len() >= 5);
+    for action in ["run", "check"] {
+        let mut command = Command::cargo_bin("cosched").unwrap();
+        let done = command
+            .args(["sim", action, "--quick"])
+            .args(&folders)
+            .assert();
+        done.code(0);
+    }
+}
