@@ -6,6 +6,8 @@
  *              nothing, if told to yield when idle. We tell it so through its own
  *              exported switch and answer the call ourselves.
  *   MPICH      (ch4:ucx) calls ucp_worker_progress() once per pass; 0 = nothing.
+ *              From version 5 on it may yield at the end of the same pass: no second look
+ *              at messages lies between the two, so that must not count as one.
  *   sockets    (Open MPI's TCP, UCX's) are polled with a zero timeout in each pass;
  *              wait.c may let such a poll sleep, so that the packet itself wakes us.
  *
@@ -24,6 +26,7 @@
 #include "shim.h"
 
 static bool (*set_yield)(bool);
+static bool ucp_passes;			/* each pass shows itself in ucp_worker_progress() */
 static bool yielded_before;
 
 /* Called with the page joined and MPI initialised. */
@@ -73,7 +76,7 @@ COS_EXPORT int sched_yield(void)
 	struct cos_thread *self = &cos_self;
 
 	if (likely(cos_shim.active) && (self->depth || self->in_progress)) {
-		if (self->depth)
+		if (self->depth && !ucp_passes)
 			empty_pass(self, COS_HOOK_YIELD);
 		return 0;
 	}
@@ -85,8 +88,10 @@ COS_EXPORT unsigned ucp_worker_progress(void *worker)
 	struct cos_thread *self = &cos_self;
 	unsigned found = NEXT(ucp_worker_progress)(worker);
 
-	if (!found && cos_shim.active && self->depth && !set_yield)
+	if (!found && cos_shim.active && self->depth && !set_yield) {
+		ucp_passes = true;
 		empty_pass(self, COS_HOOK_UCP);
+	}
 	return found;
 }
 
