@@ -110,14 +110,15 @@ COS_EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provi
 	return rc;
 }
 
-COS_EXPORT int MPI_Finalize(void)
-{
-	int rc;
-
-	before_finalize();
-	rc = NEXT(MPI_Finalize)();
-	return rc;
+/* PMPI_ too: a profiler ahead of us takes MPI_Finalize for itself and calls that. */
+#define FINALIZE(symbol) \
+COS_EXPORT int symbol(void) \
+{ \
+	before_finalize(); \
+	return NEXT(symbol)(); \
 }
+FINALIZE(MPI_Finalize)
+FINALIZE(PMPI_Finalize)
 
 #define FORTRAN_INIT(symbol) \
 COS_EXPORT void symbol(int *ierror) \
