@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What was asked, and what follows from it: a plan, and a machine that can run it.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -328,12 +328,10 @@ impl Args {
 
     /// The columns that are the same in all rows of the record.
     pub fn provenance(&self, plan: &Plan, machine: &Machine) -> Provenance {
+        let here = std::env::current_dir().unwrap_or_default();
         let words = |words: &[OsString]| {
-            words
-                .iter()
-                .map(|w| w.to_string_lossy())
-                .collect::<Vec<_>>()
-                .join(" ")
+            let words = words.iter().map(|word| shown_from(&here, word));
+            words.collect::<Vec<_>>().join(" ")
         };
         let environment: Vec<String> = machine
             .environment
@@ -365,6 +363,13 @@ impl Args {
     }
 }
 
+/// A path below @here as one types it there: a record is for others to repeat.
+fn shown_from(here: &Path, word: &OsStr) -> String {
+    let below = Path::new(word).strip_prefix(here);
+    let word = below.map_or(word, Path::as_os_str);
+    word.to_string_lossy().into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -393,6 +398,15 @@ mod tests {
             .plan(false)
             .unwrap();
         assert_eq!((plan.levels, plan.repeats), (vec![0, 2], 1));
+    }
+
+    #[test]
+    fn a_record_names_programs_as_seen_from_here() {
+        let here = Path::new("/src/cosched");
+        let shown = |word: &str| shown_from(here, word.as_ref());
+        assert_eq!(shown("/src/cosched/target/a"), "target/a");
+        assert_eq!(shown("/src/cosched2/a"), "/src/cosched2/a");
+        assert_eq!(shown("--cpus"), "--cpus");
     }
 
     #[test]
