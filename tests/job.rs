@@ -213,6 +213,21 @@ impl Drop for Hog {
     }
 }
 
+/// What patterns.c shows to be right, in this order.
+pub const PATTERNS: [&str; 6] = [
+    "wildcards",
+    "persistent",
+    "tests",
+    "collectives",
+    "handles",
+    "large",
+];
+
+/// What a program of tests/mpi says of so many things that are right.
+pub fn said(what: &[&str]) -> String {
+    what.iter().map(|name| format!("{name} ok\n")).collect()
+}
+
 /// A command with a limit, and everything that `cosched run` would give it taken away.
 pub fn limited(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("timeout");

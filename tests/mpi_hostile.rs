@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 use cosched_model::{abi, page_bytes};
-use cosched_tests::job::{built, compile, mpis, text, Job};
+use cosched_tests::job::{built, compile, mpis, said, text, Job, PATTERNS};
 use rustix::{
     cmsg_space,
     fs::{fcntl_add_seals, ftruncate, memfd_create, MemfdFlags, SealFlags},
@@ -43,16 +43,7 @@ fn assert_survives(test: &str, attack: &str) {
             .args([attack, "2", &format!("mpirun.{}", mpi.name()), "-n", "2"])
             .arg(program)
             .cosched();
-        let said = [
-            "wildcards",
-            "persistent",
-            "tests",
-            "collectives",
-            "handles",
-            "large",
-        ];
-        let said: String = said.iter().map(|name| format!("{name} ok\n")).collect();
-        assert_eq!(ran.stdout(), said);
+        assert_eq!(ran.stdout(), said(&PATTERNS));
         assert!(ran.report.ranks().len() >= 3, "two ranks and the attacker");
     }
 }

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 use cosched_tests::{
-    job::{built, compile, number, text, Hog, Job, Mpi},
+    job::{built, compile, number, said, text, Hog, Job, Mpi},
     need,
 };
 use serde_json::Value;
@@ -75,13 +75,13 @@ fn a_workload_has_the_same_checksum() {
 #[test]
 fn a_rank_that_waits_sleeps_and_is_woken() {
     let ways = "recv probe wait ssend rendezvous barrier allreduce";
+    let ways: Vec<&str> = ways.split(' ').collect();
     for newer in Newer::all("mpi_newer::a_rank_that_waits_sleeps_and_is_woken") {
         let kind = format!("{}-{}", newer.mpi.name(), newer.suite);
         let compiler = newer.tool("mpicc");
         let program = compile(compiler.to_str().unwrap(), "late.c", &kind, &[]);
-        let ran = newer.job(2, program).args(ways.split(' ')).cosched();
-        let said: String = ways.split(' ').map(|way| format!("{way} ok\n")).collect();
-        assert_eq!(ran.stdout(), said, "{newer:?}");
+        let ran = newer.job(2, program).args(&ways).cosched();
+        assert_eq!(ran.stdout(), said(&ways), "{newer:?}");
         ran.report.assert_active(2);
         ran.report.assert_hook(newer.mpi.hook());
         ran.report.assert_none_missed();

@@ -4,24 +4,13 @@
 //! results.
 #![allow(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-use cosched_tests::job::{mpis, number, Job, Mpi, Ran};
+use cosched_tests::job::{mpis, number, said, Job, Mpi, PATTERNS};
 
 const RANKS: u32 = 4;
 
 /// Source, flags, and what rank 0 says is right.
 const PROGRAMS: [(&str, &[&str], &[&str]); 3] = [
-    (
-        "patterns.c",
-        &[],
-        &[
-            "wildcards",
-            "persistent",
-            "tests",
-            "collectives",
-            "handles",
-            "large",
-        ],
-    ),
+    ("patterns.c", &[], &PATTERNS),
     ("onesided.c", &[], &["fence", "locks", "active target"]),
     (
         "threads.c",
@@ -38,15 +27,10 @@ fn over_tcp(mpi: Mpi, job: Job) -> Job {
     }
 }
 
-fn assert_says_ok(ran: &Ran, what: &[&str]) {
-    let said: String = what.iter().map(|name| format!("{name} ok\n")).collect();
-    assert_eq!(ran.stdout(), said);
-}
-
 fn assert_right(test: &str, (source, flags, what): (&str, &[&str], &[&str])) {
     for mpi in mpis(test) {
         let ran = Job::new(mpi, RANKS, mpi.compile(source, "", flags)).cosched();
-        assert_says_ok(&ran, what);
+        assert_eq!(ran.stdout(), said(what));
         ran.report.assert_active(RANKS as usize);
         ran.report.assert_hook(mpi.hook());
     }
@@ -75,7 +59,7 @@ fn over_sockets() {
         let ranks = if mpi == Mpi::Mpich { 2 } else { RANKS };
         let job = Job::new(mpi, ranks, mpi.compile(source, "", flags));
         let ran = over_tcp(mpi, job).cosched();
-        assert_says_ok(&ran, what);
+        assert_eq!(ran.stdout(), said(what));
         ran.report.assert_active(ranks as usize);
     }
 }
@@ -87,7 +71,7 @@ fn a_packet_wakes_its_receiver() {
         let job = Job::new(mpi, 2, mpi.compile("late.c", "", &[]));
         let ways = ["recv", "probe", "wait", "ssend", "barrier", "allreduce"];
         let ran = over_tcp(mpi, job).args(ways).cosched();
-        assert_says_ok(&ran, &ways);
+        assert_eq!(ran.stdout(), said(&ways));
         ran.report.assert_hook("poll");
         let waiter = &ran.report.ranks()[0];
         assert!(number(waiter, "nr_wakes") >= ways.len() as u64, "{waiter}");

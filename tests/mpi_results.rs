@@ -6,7 +6,7 @@
 
 use cosched_tests::{
     installed,
-    job::{installation_of, mpis, number, text, Job, Mpi, Report, NOBODY},
+    job::{installation_of, mpis, number, said, text, Job, Mpi, Report, NOBODY},
     need, root, superuser,
 };
 use serde_json::Value;
@@ -155,8 +155,7 @@ fn a_rank_that_waits_sleeps_and_is_woken() {
             ],
         ] {
             let ran = Job::new(mpi, 2, &program).args(ways).cosched();
-            let said: String = ways.iter().map(|way| format!("{way} ok\n")).collect();
-            assert_eq!(ran.stdout(), said);
+            assert_eq!(ran.stdout(), said(ways));
             ran.report.assert_active(2);
             ran.report.assert_hook(mpi.hook());
             let waiter = &ran.report.ranks()[0];

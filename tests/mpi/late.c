@@ -22,28 +22,30 @@ static void to_zero(int value)
 		MPI_Send(&value, 1, MPI_INT, 0, 1, MPI_COMM_WORLD);
 }
 
-static void by_recv(void)
+static void expect(int value, int from)
 {
 	int got = 0;
 
+	MPI_Recv(&got, 1, MPI_INT, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	CHECK(got == value);
+}
+
+static void by_recv(void)
+{
 	to_zero(17);
-	if (!rank) {
-		MPI_Recv(&got, 1, MPI_INT, late, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-		CHECK(got == 17);
-	}
+	if (!rank)
+		expect(17, late);
 }
 
 static void by_probe(void)
 {
 	MPI_Status status;
-	int got = 0;
 
 	to_zero(18);
 	if (!rank) {
 		MPI_Probe(MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &status);
 		CHECK(status.MPI_SOURCE == late);
-		MPI_Recv(&got, 1, MPI_INT, late, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-		CHECK(got == 18);
+		expect(18, late);
 	}
 }
 
@@ -62,14 +64,12 @@ static void by_wait(void)
 
 static void by_ssend(void)
 {
-	int value = 20, got = 0;
+	int value = 20;
 
 	if (!rank)
 		MPI_Ssend(&value, 1, MPI_INT, late, 1, MPI_COMM_WORLD);
-	if (rank == late) {
-		MPI_Recv(&got, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-		CHECK(got == 20);
-	}
+	if (rank == late)
+		expect(value, 0);
 }
 
 static void by_rendezvous(void)

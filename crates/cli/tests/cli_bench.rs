@@ -15,6 +15,9 @@ use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, process::Stdio};
 const CALCULA: &str = "#!/bin/sh\nsleep 0.05\necho '{\"elapsed_s\":2.0,\"cpu_s\":1.0}'\n";
 const JOB: &str = "echo '{\"elapsed_s\":2.0,\"cpu_s\":0.9}'";
 
+/// One run alone.
+const QUICK: [&str; 5] = ["--quick", "--arms", "stock", "--competitors", "0"];
+
 struct Bench {
     install: Install,
 }
@@ -79,20 +82,8 @@ fn prints_json_and_keeps_every_sample() {
 #[test]
 fn a_failed_arm_is_told_and_is_exit_1() {
     let bench = Bench::new();
-    let options = [
-        "--quick",
-        "--arms",
-        "stock",
-        "--competitors",
-        "0",
-        "--",
-        "sh",
-        "-c",
-    ];
-    let run = bench
-        .command(&options)
-        .arg("echo broken >&2; exit 9")
-        .assert();
+    let job = ["--", "sh", "-c", "echo broken >&2; exit 9"];
+    let run = bench.command(&QUICK).args(job).assert();
     run.code(1).stdout(contains(
         "failed: stock at 0 hogs/CPU: job ended with exit code 9: broken",
     ));
@@ -101,16 +92,8 @@ fn a_failed_arm_is_told_and_is_exit_1() {
 #[test]
 fn a_late_run_is_ended_and_is_a_bound() {
     let bench = Bench::new();
-    let options = [
-        "--quick",
-        "--arms",
-        "stock",
-        "--competitors",
-        "0",
-        "--timeout",
-        "300ms",
-    ];
-    let run = bench.command(&options).args(["--", "sleep", "60"]).assert();
+    let late = ["--timeout", "300ms", "--", "sleep", "60"];
+    let run = bench.command(&QUICK).args(late).assert();
     run.code(0)
         .stdout(contains("1 late").and(contains("> 0.3")));
 }

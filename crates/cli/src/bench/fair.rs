@@ -266,20 +266,13 @@ fn probed(series: &Series, hogs: u32, together: bool, ranks: u32) -> Option<f64>
 #[cfg(test)]
 mod tests {
     use super::super::child::Exit;
+    use super::super::plan::tests::plan_of;
     use super::super::series::tests::{outcome, program, Mock};
     use super::super::{hog, sample, series};
     use super::*;
 
     fn plan() -> Plan {
-        Plan {
-            arms: vec![Arm::Stock, Arm::Policy("auto".into())],
-            levels: vec![0, 2],
-            alone: vec![Arm::Stock],
-            copies: 1,
-            nr_beside: 0,
-            repeats: 3,
-            seed: 0,
-        }
+        plan_of(2, 3)
     }
 
     fn ideal(cell: &Cell, ranks: f64) -> sample::Outcome {

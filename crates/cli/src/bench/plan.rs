@@ -121,19 +121,24 @@ impl Plan {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
-    fn plan() -> Plan {
+    /// Stock and `auto`, alone and beside so many hogs per CPU.
+    pub fn plan_of(hogs: u32, repeats: u32) -> Plan {
         Plan {
             arms: vec![Arm::Stock, Arm::Policy("auto".into())],
-            levels: vec![0, 2],
+            levels: vec![0, hogs],
             alone: vec![Arm::Stock],
             copies: 1,
             nr_beside: 0,
-            repeats: 7,
+            repeats,
             seed: 1,
         }
+    }
+
+    fn plan() -> Plan {
+        plan_of(2, 7)
     }
 
     fn count(order: &[(u32, Cell)], wanted: impl Fn(&(u32, Cell)) -> bool) -> usize {

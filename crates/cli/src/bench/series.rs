@@ -127,6 +127,7 @@ pub mod tests {
     use super::super::arm::Arm;
     use super::super::child::Usage;
     use super::super::hog;
+    use super::super::plan::tests::plan_of;
     use super::super::sample::Role;
     use super::*;
 
@@ -167,15 +168,7 @@ pub mod tests {
     }
 
     fn plan() -> Plan {
-        Plan {
-            arms: vec![Arm::Stock, Arm::Policy("auto".into())],
-            levels: vec![0, 1],
-            alone: vec![Arm::Stock],
-            copies: 1,
-            nr_beside: 0,
-            repeats: 3,
-            seed: 0,
-        }
+        plan_of(1, 3)
     }
 
     fn ignore(_: &Sample, _: usize) -> Result<()> {

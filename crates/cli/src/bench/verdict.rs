@@ -225,21 +225,14 @@ impl Group<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::plan::tests::plan_of;
     use super::super::sample::Role;
     use super::super::series::tests::{outcome, program, Mock};
     use super::super::{hog, series};
     use super::*;
 
     fn plan() -> Plan {
-        Plan {
-            arms: vec![Arm::Stock, Arm::Policy("auto".into())],
-            levels: vec![0, 1],
-            alone: vec![Arm::Stock],
-            copies: 1,
-            nr_beside: 0,
-            repeats: 5,
-            seed: 0,
-        }
+        plan_of(1, 5)
     }
 
     /// Hogs that make 10 rounds in a second of CPU time.
