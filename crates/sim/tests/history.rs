@@ -3,7 +3,7 @@
 
 use cosched_sim::{simulate, simulate_with, Options, QueueKind, Scenario};
 
-const LOCALS: [&str; 2] = ["solaris-ts", "eevdf"];
+const LOCALS: [&str; 5] = ["solaris-ts", "eevdf", "linux22", "stride", "cosched"];
 const POLICIES: [&str; 9] = [
     "uncoordinated",
     "implicit",

@@ -10,11 +10,17 @@
 //! What policy may ask of it is declared in [`Capabilities`]; a scenario that asks for
 //! more is refused before it runs, so that no verdict is ignored silently.
 
+mod cosched;
 mod eevdf;
+mod linux22;
 mod solaris_ts;
+mod stride;
 
+pub use cosched::Cosched;
 pub use eevdf::Eevdf;
+pub use linux22::{Linux22, Recharge, SliceEnds};
 pub use solaris_ts::{Dispwait, SolarisTs};
+pub use stride::Stride;
 
 use crate::cluster::Clock;
 use crate::random::Stream;
@@ -90,6 +96,11 @@ pub trait LocalScheduler: Sized {
     /// What policy may ask of it.
     const CAPABILITIES: Capabilities;
 
+    /// Why its parameters cannot be.
+    fn refuses(&self) -> Option<String> {
+        None
+    }
+
     /// The nominal period of the clock tick in ns.
     fn tick_ns(&self) -> u64;
 
@@ -153,6 +164,12 @@ pub enum Params {
     Eevdf(eevdf::Eevdf),
     /// Solaris 2.4, time-sharing class.
     SolarisTs(solaris_ts::SolarisTs),
+    /// Linux 2.2.
+    Linux22(linux22::Linux22),
+    /// Proportional share.
+    Stride(stride::Stride),
+    /// Our kernel body.
+    Cosched(cosched::Cosched),
 }
 
 /// Calls `$body` with `$local` bound to the concrete scheduler that `$params` names.
@@ -161,6 +178,9 @@ macro_rules! with_scheduler {
         match $params {
             $crate::local::Params::Eevdf($local) => $body,
             $crate::local::Params::SolarisTs($local) => $body,
+            $crate::local::Params::Linux22($local) => $body,
+            $crate::local::Params::Stride($local) => $body,
+            $crate::local::Params::Cosched($local) => $body,
         }
     };
 }
@@ -174,7 +194,10 @@ impl Params {
         if tick_ns == 0 || period_ns == Some(0) {
             return Err("local: a tick or period of no length: write 1us or more".into());
         }
-        Ok(())
+        match with_scheduler!(self, local => local.refuses()) {
+            Some(why) => Err(why),
+            None => Ok(()),
+        }
     }
 
     /// What policy may ask of it.

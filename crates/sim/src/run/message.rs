@@ -101,7 +101,8 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         }
         let it = &self.tasks[to as usize];
         let polls = it.state == TaskState::Running && it.waiting && it.spinning;
-        if wanted && polls && self.cpus[it.cpu as usize].state == CpuState::Running {
+        let unread = it.mailbox.has(it.wait_from);
+        if unread && polls && self.cpus[it.cpu as usize].state == CpuState::Running {
             let cpu = it.cpu;
             self.charge(cpu);
             self.found(cpu, to);
