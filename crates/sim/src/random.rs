@@ -21,6 +21,8 @@ pub enum Purpose {
     Start,
     /// What a program draws.
     Program,
+    /// Who is whose neighbour.
+    Graph,
 }
 
 /// A seed and the number of the run with it.

@@ -5,7 +5,7 @@
 //! tells the root "at barrier". A lap is one iteration as the root sees it. With
 //! `spread`, grains differ: uniform within that fraction around the mean.
 
-use super::{collective, Program, Step};
+use super::{collective, too_few, Kind, Program, Step};
 use crate::units::Span;
 use serde::{Deserialize, Serialize};
 
@@ -26,17 +26,21 @@ pub struct Barrier {
 }
 
 /// One rank.
-pub struct Rank {
+struct Rank {
     it: Barrier,
     left: u64,
 }
 
-impl Barrier {
-    pub(super) fn program(&self) -> Rank {
-        Rank {
+impl Kind for Barrier {
+    fn program(&self, _task: u32) -> Box<dyn Program> {
+        Box::new(Rank {
             it: self.clone(),
             left: self.iterations,
-        }
+        })
+    }
+
+    fn refuses(&self, ranks: u32, threads: u32) -> Option<String> {
+        too_few("barrier", 2, ranks, threads)
     }
 }
 

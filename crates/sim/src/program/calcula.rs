@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! calcula: pure CPU, for a given amount or for ever (S4, section 4).
 
-use super::{Program, Step};
+use super::{lacking, Kind, Program, Step};
 use crate::units::Span;
 use serde::{Deserialize, Serialize};
 
@@ -15,23 +15,34 @@ pub struct Calcula {
 }
 
 /// One task: what is still to be done.
-pub struct Loop {
+struct Loop {
     left: Option<u64>,
 }
 
 /// A task that never ends says what it does for an hour at a time.
 const HOUR_NS: u64 = 3_600_000_000_000;
 
-impl Calcula {
-    pub(super) fn program(&self) -> Loop {
-        Loop {
+impl Kind for Calcula {
+    fn program(&self, _task: u32) -> Box<dyn Program> {
+        Box::new(Loop {
             left: self.work.map(Span::ns),
-        }
+        })
     }
 
-    pub(super) fn refuses(&self) -> Option<String> {
-        let none = self.work == Some(Span::ZERO);
-        none.then(|| "calcula needs work above 0, or none given to run for ever".to_owned())
+    fn refuses(&self, _ranks: u32, _threads: u32) -> Option<String> {
+        let some = self.work != Some(Span::ZERO);
+        lacking(
+            "calcula",
+            &[(some, "work above 0, or none given to run for ever")],
+        )
+    }
+
+    fn endless(&self) -> bool {
+        self.work.is_none()
+    }
+
+    fn communicates(&self) -> bool {
+        false
     }
 }
 

@@ -4,7 +4,7 @@
 //! Rank 0 sends first; a lap is one round trip as rank 0 sees it. S1's timing calls are
 //! part of the message costs of the scenario.
 
-use super::{Program, Step};
+use super::{Kind, Program, Step};
 use serde::{Deserialize, Serialize};
 
 /// Parameters.
@@ -23,19 +23,23 @@ fn packet() -> u32 {
 }
 
 /// One of the two ranks.
-pub struct Rank {
+struct Rank {
     left: u64,
     bytes: u32,
     first: bool,
 }
 
-impl Latency {
-    pub(super) fn program(&self, task: u32) -> Rank {
-        Rank {
+impl Kind for Latency {
+    fn program(&self, task: u32) -> Box<dyn Program> {
+        Box::new(Rank {
             left: self.round_trips,
             bytes: self.bytes,
             first: task == 0,
-        }
+        })
+    }
+
+    fn refuses(&self, ranks: u32, threads: u32) -> Option<String> {
+        (ranks != 2 || threads != 1).then(|| "latency has two ranks of one thread".to_owned())
     }
 }
 

@@ -7,16 +7,60 @@
 //! up, the next step is asked for. Collectives are functions that say several operations
 //! ([`collective`]); what a step needs to know of the past (who sent last) is in the `Step`.
 //!
-//! To add a workload: a file here, a variant of [`Workload`], a line in [`Workload::program`].
+//! | kind | what | from |
+//! |---|---|---|
+//! | `latency` | two ranks pass a token to and fro | S1 4.1.2 |
+//! | `barrier` | a grain, then a barrier through the root | S1 4.1.2 |
+//! | `token` | the same token on a ring or chain, with a grain, through threads | S1 5.1 |
+//! | `polling` | receivers that compute, look for messages and never wait | S1 2 |
+//! | `sor` | neighbours exchange rows of a grid | S1 4.1.2 |
+//! | `sequential` | a unit after the other: read, compute (gtar, gs) | S1 4.1.2 |
+//! | `master-slave` | some slaves reply and some do not | S4 4 |
+//! | `is`, `mg` | NAS: all to all; halos on finer and coarser grids | S4 4, S5 3 |
+//! | `calcula` | pure CPU | S4 4 |
+//! | `local` | a user: part of a CPU, and long calls | S5 3 |
+//! | `spmd` | random grains, a collective after each | S1 5.3: irregular codes |
+//! | `sparse` | random grains, random neighbours | the same |
+//! | `farm` | a bag of tasks | the same |
+//! | `bursty` | background that comes and goes | the same |
+//!
+//! To add a workload: a file here with its parameters and its [`Kind`], a variant of
+//! [`Workload`], a line in [`Workload::kind`], a dedicated time worked out by hand in tests/programs.rs.
 
 mod barrier;
+mod bursty;
 mod calcula;
 pub mod collective;
+mod farm;
+mod is;
 mod latency;
+mod local;
+mod master_slave;
+mod mg;
+mod polling;
+mod sequential;
+mod sor;
+mod sparse;
+mod spmd;
+mod token;
+mod varies;
 
 pub use barrier::Barrier;
+pub use bursty::Bursty;
 pub use calcula::Calcula;
+pub use farm::Farm;
+pub use is::Is;
 pub use latency::Latency;
+pub use local::Local;
+pub use master_slave::MasterSlave;
+pub use mg::Mg;
+pub use polling::Polling;
+pub use sequential::Sequential;
+pub use sor::Sor;
+pub use sparse::Sparse;
+pub use spmd::{Collective, Spmd};
+pub use token::{Path, Token};
+pub use varies::Varies;
 
 use crate::random::Stream;
 use serde::{Deserialize, Serialize};
@@ -42,6 +86,11 @@ pub enum Op {
         /// From whom, or [`ANY`].
         from: u32,
     },
+    /// Takes a message if there is one, and goes on at once; the next step knows by `last_from`.
+    Poll {
+        /// From whom, or [`ANY`].
+        from: u32,
+    },
     /// Sleeps for that many ns, as for a terminal or a disk.
     Sleep(u64),
     /// A round begins, or ends and the next begins: its length goes into the job's histogram.
@@ -58,7 +107,10 @@ pub struct Step<'a> {
     pub tasks: u32,
     /// How many threads each of its processes has.
     pub threads: u32,
-    /// Who sent the message that was received last; [`ANY`] before the first.
+    /// The instant; what receiving costs is still to be paid.
+    pub now_ns: u64,
+    /// Who sent the message that was received last; [`ANY`] before the first, and after a poll
+    /// that found nothing.
     pub last_from: u32,
     /// How many bytes that message had.
     pub last_bytes: u32,
@@ -101,9 +153,16 @@ impl Step<'_> {
         self.ops.push(Op::Recv { from });
     }
 
+    /// Take a message from `from`, or from [`ANY`], if there is one.
+    pub fn poll(&mut self, from: u32) {
+        self.ops.push(Op::Poll { from });
+    }
+
     /// Sleep for `ns`.
     pub fn sleep(&mut self, ns: u64) {
-        self.ops.push(Op::Sleep(ns));
+        if ns > 0 {
+            self.ops.push(Op::Sleep(ns));
+        }
     }
 
     /// End a round and begin the next.
@@ -123,6 +182,22 @@ pub trait Program {
     fn step(&mut self, step: &mut Step);
 }
 
+/// What is asked of a workload before it runs.
+trait Kind {
+    /// A fresh program for the task numbered `task`.
+    fn program(&self, task: u32) -> Box<dyn Program>;
+    /// Why a job of `ranks` with `threads` each cannot be this workload.
+    fn refuses(&self, ranks: u32, threads: u32) -> Option<String>;
+    /// Whether it runs until the simulation is over.
+    fn endless(&self) -> bool {
+        false
+    }
+    /// Whether its tasks send messages.
+    fn communicates(&self) -> bool {
+        true
+    }
+}
+
 /// A workload with its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -133,43 +208,86 @@ pub enum Workload {
     Barrier(Barrier),
     /// Pure CPU.
     Calcula(Calcula),
+    /// A token on a ring or a chain.
+    Token(Token),
+    /// Receivers that never wait.
+    Polling(Polling),
+    /// Neighbours exchange rows.
+    Sor(Sor),
+    /// Reads and computes, alone.
+    Sequential(Sequential),
+    /// Some slaves reply, some do not.
+    MasterSlave(MasterSlave),
+    /// NAS IS.
+    Is(Is),
+    /// NAS MG.
+    Mg(Mg),
+    /// A local user.
+    Local(Local),
+    /// Random grains and a collective.
+    Spmd(Spmd),
+    /// Random grains and random neighbours.
+    Sparse(Sparse),
+    /// A bag of tasks.
+    Farm(Farm),
+    /// Background that comes and goes.
+    Bursty(Bursty),
 }
 
 impl Workload {
+    fn kind(&self) -> &dyn Kind {
+        match self {
+            Workload::Latency(it) => it,
+            Workload::Barrier(it) => it,
+            Workload::Calcula(it) => it,
+            Workload::Token(it) => it,
+            Workload::Polling(it) => it,
+            Workload::Sor(it) => it,
+            Workload::Sequential(it) => it,
+            Workload::MasterSlave(it) => it,
+            Workload::Is(it) => it,
+            Workload::Mg(it) => it,
+            Workload::Local(it) => it,
+            Workload::Spmd(it) => it,
+            Workload::Sparse(it) => it,
+            Workload::Farm(it) => it,
+            Workload::Bursty(it) => it,
+        }
+    }
+
     /// A fresh program for the task numbered `task`.
     pub fn program(&self, task: u32) -> Box<dyn Program> {
-        match self {
-            Workload::Latency(it) => Box::new(it.program(task)),
-            Workload::Barrier(it) => Box::new(it.program()),
-            Workload::Calcula(it) => Box::new(it.program()),
-        }
+        self.kind().program(task)
     }
 
     /// Why a job of `ranks` with `threads` each cannot be this workload.
     pub fn refuses(&self, ranks: u32, threads: u32) -> Option<String> {
-        match self {
-            Workload::Latency(_) if ranks != 2 || threads != 1 => {
-                Some("latency has two ranks of one thread".to_owned())
-            }
-            Workload::Barrier(_) if ranks < 2 || threads != 1 => {
-                Some("barrier has two or more ranks of one thread".to_owned())
-            }
-            Workload::Calcula(it) => it.refuses(),
-            _ => None,
-        }
+        self.kind().refuses(ranks, threads)
     }
 
     /// Whether it runs until the simulation is over.
     pub fn endless(&self) -> bool {
-        matches!(self, Workload::Calcula(it) if it.work.is_none())
+        self.kind().endless()
     }
 
     /// Whether its tasks send messages.
     pub fn communicates(&self) -> bool {
-        !matches!(self, Workload::Calcula(_))
+        self.kind().communicates()
     }
 }
 
 fn one() -> u32 {
     1
+}
+
+/// For workloads of ranks of one thread, at least `least` of them.
+fn too_few(word: &str, least: u32, ranks: u32, threads: u32) -> Option<String> {
+    (ranks < least || threads != 1)
+        .then(|| format!("{word} has {least} or more ranks of one thread"))
+}
+
+/// The first of `needs` that is not so: what must be written instead.
+fn lacking(word: &str, needs: &[(bool, &str)]) -> Option<String> {
+    let (_, what) = needs.iter().find(|(is_so, _)| !is_so)?;
+    Some(format!("{word} needs {what}"))
 }

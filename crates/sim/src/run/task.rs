@@ -91,6 +91,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
                 task: number,
                 tasks: all,
                 threads: job.threads,
+                now_ns: self.now_ns,
                 last_from: script.last.from,
                 last_bytes: script.last.bytes,
                 random: &mut script.random,
@@ -114,6 +115,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             Op::Compute(ns) => self.tasks[task as usize].work_ns += ns,
             Op::Send { to, bytes } => self.send(task, to, bytes),
             Op::Recv { from } => return self.receive(cpu, task, from),
+            Op::Poll { from } => self.poll(task, from),
             Op::Sleep(ns) => return self.sleep(cpu, task, ns),
             Op::Lap => self.lap(task),
             Op::Exit => return self.exit(cpu, task),
@@ -130,11 +132,27 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         }
     }
 
-    fn receive(&mut self, cpu: u32, task: u32, from: u32) -> After {
-        let peer = match from {
+    /// The task that a program calls `from`, or [`ANY`].
+    fn sender(&self, task: u32, from: u32) -> u32 {
+        match from {
             ANY => ANY,
             from => self.jobs[self.job_of(task)].first_task + from,
-        };
+        }
+    }
+
+    /// Reads a message if there is one; waits for none.
+    fn poll(&mut self, task: u32, from: u32) {
+        let peer = self.sender(task, from);
+        if !self.read(task, peer) {
+            self.tasks[task as usize].script.last = Mail {
+                from: ANY,
+                bytes: 0,
+            };
+        }
+    }
+
+    fn receive(&mut self, cpu: u32, task: u32, from: u32) -> After {
+        let peer = self.sender(task, from);
         if self.read(task, peer) {
             return After::Next;
         }
