@@ -21,7 +21,7 @@
 //! is its first task. Not modelled: weights (all are 1), the choice of an idle CPU beyond that of
 //! the body, cgroups. The defaults are ours.
 
-use super::{Capabilities, LocalScheduler, View, Why};
+use super::{signed, slice_or, Capabilities, LocalScheduler, View, Why};
 use crate::random::Stream;
 use crate::units::Span;
 use serde::{Deserialize, Serialize};
@@ -84,7 +84,7 @@ pub struct Queue {
 const BOOSTED: i64 = i64::MIN / 2;
 
 fn ns(span: Span) -> i64 {
-    i64::try_from(span.ns()).unwrap_or(i64::MAX)
+    signed(span.ns())
 }
 
 /// The least vtime of those that wait.
@@ -117,14 +117,7 @@ impl LocalScheduler for Cosched {
     type Task = Task;
     const SHARED_QUEUE: bool = false;
     const YIELDS_ADD_UP: bool = false;
-    const CAPABILITIES: Capabilities = Capabilities {
-        boost: true,
-        slice: true,
-        order_replace: true,
-        order_bias: true,
-        yields: true,
-        lag: true,
-    };
+    const CAPABILITIES: Capabilities = Capabilities::ALL;
 
     fn refuses(&self) -> Option<String> {
         let none = self.slice == Span::ZERO;
@@ -182,10 +175,6 @@ impl LocalScheduler for Cosched {
         })
     }
 
-    fn weight_ns(&self, _: &Task) -> Option<u64> {
-        None
-    }
-
     fn left_ns(&self, task: &Task) -> Option<u64> {
         Some((task.slice - task.used).max(1) as u64)
     }
@@ -199,8 +188,6 @@ impl LocalScheduler for Cosched {
             view.queue.vtime - it.vtime
         })
     }
-
-    fn replenish(&self, _: &mut View<Self>) {}
 
     fn start(&self, view: &mut View<Self>, task: u32) {
         view.tasks[task as usize].boosted = false;
@@ -216,14 +203,9 @@ impl LocalScheduler for Cosched {
         it.used += ran;
     }
 
-    /// The first tick at which the slice is used up.
     fn look_at_ns(&self, view: &View<Self>, task: u32) -> u64 {
-        if view.ready.is_empty() {
-            return u64::MAX;
-        }
         let it = &view.tasks[task as usize];
-        let left = (it.slice - it.used).max(0) as u64;
-        view.clock.at_or_after(view.now_ns.saturating_add(left))
+        view.used_up_at_ns(it.slice - it.used)
     }
 
     fn expire(&self, _: &mut View<Self>, _: u32) -> bool {
@@ -252,18 +234,7 @@ impl LocalScheduler for Cosched {
     }
 
     fn set_slice(&self, task: &mut Task, slice_ns: u64) {
-        task.slice = match slice_ns {
-            0 => ns(self.slice),
-            slice_ns => i64::try_from(slice_ns).unwrap_or(i64::MAX),
-        };
-    }
-
-    fn period_ns(&self) -> Option<u64> {
-        None
-    }
-
-    fn on_period(&self, _: &mut View<Self>, _: &[u32], _: &[u32]) -> bool {
-        false
+        task.slice = slice_or(slice_ns, self.slice);
     }
 }
 

@@ -3,7 +3,8 @@
 //!
 //! Each task has a virtual runtime. It is owed time (eligible) while its runtime is not
 //! above the mean of all that are runnable; among the eligible the earliest virtual
-//! deadline runs, which is runtime plus slice. A short slice therefore runs
+//! deadline runs, which is runtime plus slice. The smallest runtime is never above the
+//! mean, so somebody is always eligible. A short slice therefore runs
 //! sooner, not more. Modelled: lag kept over a sleep (PLACE_LAG, with the inflation that
 //! undoes the newcomer's own weight), no credit gained and debt paid off while asleep
 //! (DELAY_DEQUEUE), slices ended only at ticks, RUN_TO_PARITY (who runs keeps the CPU for
@@ -16,7 +17,7 @@
 //! BOOST is not the kernel's: it is what a body over EEVDF could do, running a task
 //! whatever its lag. The time is charged, so it is paid back in lag.
 
-use super::{Capabilities, LocalScheduler, View, Why, NONE};
+use super::{signed, slice_or, Capabilities, LocalScheduler, View, Why, NONE};
 use crate::random::Stream;
 use crate::units::Span;
 use serde::{Deserialize, Serialize};
@@ -102,16 +103,20 @@ impl Eevdf {
         sum >= (it.vruntime - base) * n
     }
 
+    /// `entity_lag`: nobody is owed, or owes, more than two slices or ticks.
+    fn bounded(&self, it: &Task, lag: i64) -> i64 {
+        let limit = 2 * it.slice.max(signed(self.tick.ns()));
+        lag.clamp(-limit, limit)
+    }
+
     /// `place_entity`: where a task comes in that carries a lag.
     fn place(&self, view: &mut Here, task: u32, lag: i64) {
         let n = load(view, 0).0;
         let mean = mean(view);
         let it = &mut view.tasks[task as usize];
-        let limit = 2 * it.slice.max(self.tick.ns() as i64);
-        let inflated = if n == 0 {
-            0
-        } else {
-            lag.clamp(-limit, limit) * (n + 1) / n
+        let inflated = match n {
+            0 => 0,
+            _ => self.bounded(it, lag) * (n + 1) / n,
         };
         it.vruntime = mean - inflated;
         it.deadline = it.vruntime + it.slice;
@@ -142,14 +147,7 @@ impl LocalScheduler for Eevdf {
     type Task = Task;
     const SHARED_QUEUE: bool = false;
     const YIELDS_ADD_UP: bool = true;
-    const CAPABILITIES: Capabilities = Capabilities {
-        boost: true,
-        slice: true,
-        order_replace: true,
-        order_bias: true,
-        yields: true,
-        lag: true,
-    };
+    const CAPABILITIES: Capabilities = Capabilities::ALL;
 
     fn tick_ns(&self) -> u64 {
         self.tick.ns()
@@ -199,10 +197,6 @@ impl LocalScheduler for Eevdf {
         self.eligible(view, it).then_some(it.deadline)
     }
 
-    fn weight_ns(&self, _: &Task) -> Option<u64> {
-        None
-    }
-
     fn left_ns(&self, task: &Task) -> Option<u64> {
         Some((task.deadline - task.vruntime).max(1) as u64)
     }
@@ -215,9 +209,6 @@ impl LocalScheduler for Eevdf {
             mean(view) - it.vruntime
         })
     }
-
-    /// The smallest runtime is never above the mean, so somebody is always eligible.
-    fn replenish(&self, _: &mut View<Self>) {}
 
     fn start(&self, view: &mut View<Self>, task: u32) {
         view.tasks[task as usize].boosted = false;
@@ -272,8 +263,7 @@ impl LocalScheduler for Eevdf {
         let mean = mean(view);
         view.queue.mean = mean;
         let it = &mut view.tasks[task as usize];
-        let limit = 2 * it.slice.max(self.tick.ns() as i64);
-        it.lag = (mean - it.vruntime).clamp(-limit, limit);
+        it.lag = self.bounded(it, mean - it.vruntime);
         it.left_at = mean;
         it.away = true;
     }
@@ -283,17 +273,6 @@ impl LocalScheduler for Eevdf {
     }
 
     fn set_slice(&self, task: &mut Task, slice_ns: u64) {
-        task.slice = match slice_ns {
-            0 => self.slice.ns() as i64,
-            ns => i64::try_from(ns).unwrap_or(i64::MAX),
-        };
-    }
-
-    fn period_ns(&self) -> Option<u64> {
-        None
-    }
-
-    fn on_period(&self, _: &mut View<Self>, _: &[u32], _: &[u32]) -> bool {
-        false
+        task.slice = slice_or(slice_ns, self.slice);
     }
 }

@@ -135,12 +135,8 @@ impl LocalScheduler for Linux22 {
     const SHARED_QUEUE: bool = true;
     const YIELDS_ADD_UP: bool = true;
     const CAPABILITIES: Capabilities = Capabilities {
-        boost: true,
-        slice: true,
-        order_replace: true,
-        order_bias: true,
-        yields: true,
         lag: false,
+        ..Capabilities::ALL
     };
 
     fn refuses(&self) -> Option<String> {
@@ -197,10 +193,6 @@ impl LocalScheduler for Linux22 {
         Some(task.counter as u64 * self.tick.ns())
     }
 
-    fn lag_ns(&self, _: &View<Self>, _: u32) -> Option<i64> {
-        None
-    }
-
     /// A new epoch. Who sleeps, or runs on another CPU of the node, catches up later.
     fn replenish(&self, view: &mut View<Self>) {
         view.queue.epoch += 1;
@@ -251,8 +243,6 @@ impl LocalScheduler for Linux22 {
         self.key(view, task).is_some_and(|key| key < running)
     }
 
-    fn stop(&self, _: &mut View<Self>, _: u32) {}
-
     fn boost(&self, view: &mut View<Self>, task: u32) {
         view.tasks[task as usize].boosted = true;
     }
@@ -263,14 +253,6 @@ impl LocalScheduler for Linux22 {
             0 if slice_ns == 0 => i64::from(self.priority),
             ticks => (ticks.min(1 << 32) as i64 - self.grace()).max(1),
         };
-    }
-
-    fn period_ns(&self) -> Option<u64> {
-        None
-    }
-
-    fn on_period(&self, _: &mut View<Self>, _: &[u32], _: &[u32]) -> bool {
-        false
     }
 }
 

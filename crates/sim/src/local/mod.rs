@@ -24,6 +24,7 @@ pub use stride::Stride;
 
 use crate::cluster::Clock;
 use crate::random::Stream;
+use crate::units::Span;
 use serde::{Deserialize, Serialize};
 
 /// No task.
@@ -44,6 +45,18 @@ pub struct Capabilities {
     pub yields: bool,
     /// `fairness = lag`: it keeps account of who is owed time.
     pub lag: bool,
+}
+
+impl Capabilities {
+    /// It realises every verdict.
+    pub const ALL: Capabilities = Capabilities {
+        boost: true,
+        slice: true,
+        order_replace: true,
+        order_bias: true,
+        yields: true,
+        lag: true,
+    };
 }
 
 /// Why a task enters a run queue.
@@ -79,7 +92,31 @@ pub struct View<'a, L: LocalScheduler> {
     pub tasks: &'a mut [L::Task],
 }
 
-/// How one node shares its CPUs among tasks.
+impl<L: LocalScheduler> View<'_, L> {
+    /// The first tick at which who runs has used up the `left` ns of its slice; never while nobody waits.
+    fn used_up_at_ns(&self, left: i64) -> u64 {
+        if self.ready.is_empty() {
+            return u64::MAX;
+        }
+        let left_ns = left.max(0) as u64;
+        self.clock.at_or_after(self.now_ns.saturating_add(left_ns))
+    }
+}
+
+/// `ns` among virtual times, which are signed.
+fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
+}
+
+/// The slice that policy set, or where that is 0 the scheduler's `own`.
+fn slice_or(slice_ns: u64, own: Span) -> i64 {
+    match slice_ns {
+        0 => signed(own.ns()),
+        ns => signed(ns),
+    }
+}
+
+/// How one node shares its CPUs among tasks. What has a body here is what most do.
 pub trait LocalScheduler: Sized {
     /// Its state of a run queue.
     type Queue: Clone + Default;
@@ -114,16 +151,20 @@ pub trait LocalScheduler: Sized {
     fn key(&self, view: &View<Self>, task: u32) -> Option<i64>;
 
     /// More is sooner, in ns, for `order` in the printed reading; none where there is no such weight.
-    fn weight_ns(&self, task: &Self::Task) -> Option<u64>;
+    fn weight_ns(&self, _task: &Self::Task) -> Option<u64> {
+        None
+    }
 
     /// What is left of its slice; 0: used up in this epoch; none where slices do not end so.
     fn left_ns(&self, task: &Self::Task) -> Option<u64>;
 
     /// How far it is behind its fair share, if that is known.
-    fn lag_ns(&self, view: &View<Self>, task: u32) -> Option<i64>;
+    fn lag_ns(&self, _view: &View<Self>, _task: u32) -> Option<i64> {
+        None
+    }
 
     /// Tasks are ready and none has a key: a new epoch.
-    fn replenish(&self, view: &mut View<Self>);
+    fn replenish(&self, _view: &mut View<Self>) {}
 
     /// `task` left `ready` and is `running` now.
     fn start(&self, view: &mut View<Self>, task: u32);
@@ -141,7 +182,7 @@ pub trait LocalScheduler: Sized {
     fn preempts(&self, view: &View<Self>, task: u32) -> bool;
 
     /// `task`, running or in `ready`, leaves this queue: it sleeps, ends or migrates.
-    fn stop(&self, view: &mut View<Self>, task: u32);
+    fn stop(&self, _view: &mut View<Self>, _task: u32) {}
 
     /// `task`, in `ready`, must be the next: policy said BOOST.
     fn boost(&self, view: &mut View<Self>, task: u32);
@@ -150,10 +191,14 @@ pub trait LocalScheduler: Sized {
     fn set_slice(&self, task: &mut Self::Task, slice_ns: u64);
 
     /// Its own period in ns, if it has one.
-    fn period_ns(&self) -> Option<u64>;
+    fn period_ns(&self) -> Option<u64> {
+        None
+    }
 
     /// That period is over; `asleep` and `running` are tasks of this queue. True: choose again.
-    fn on_period(&self, view: &mut View<Self>, asleep: &[u32], running: &[u32]) -> bool;
+    fn on_period(&self, _view: &mut View<Self>, _asleep: &[u32], _running: &[u32]) -> bool {
+        false
+    }
 }
 
 /// A local scheduler with its parameters.

@@ -144,19 +144,9 @@ impl LocalScheduler for SolarisTs {
         Some(-i64::from(view.tasks[task as usize].priority))
     }
 
-    fn weight_ns(&self, _: &Task) -> Option<u64> {
-        None
-    }
-
     fn left_ns(&self, task: &Task) -> Option<u64> {
         Some(u64::from(task.left) * self.tick.ns())
     }
-
-    fn lag_ns(&self, _: &View<Self>, _: u32) -> Option<i64> {
-        None
-    }
-
-    fn replenish(&self, _: &mut View<Self>) {}
 
     fn start(&self, _: &mut View<Self>, _: u32) {}
 
@@ -186,8 +176,6 @@ impl LocalScheduler for SolarisTs {
         view.running == NONE
             || view.tasks[task as usize].priority > view.tasks[view.running as usize].priority
     }
-
-    fn stop(&self, _: &mut View<Self>, _: u32) {}
 
     /// Priority 59 and the front of the queue (S1, section 3.3.2); preempts even another 59.
     fn boost(&self, view: &mut View<Self>, task: u32) {

@@ -15,7 +15,7 @@
 //! Choices fall at the ends of quanta; `wakeup_preemption` is ours, and so is the default quantum. Quanta end at
 //! clock ticks. BOOST runs a task whatever its pass.
 
-use super::{Capabilities, LocalScheduler, View, Why, NONE};
+use super::{slice_or, Capabilities, LocalScheduler, View, Why, NONE};
 use crate::random::Stream;
 use crate::units::Span;
 use serde::{Deserialize, Serialize};
@@ -75,14 +75,7 @@ impl LocalScheduler for Stride {
     type Task = Task;
     const SHARED_QUEUE: bool = false;
     const YIELDS_ADD_UP: bool = false;
-    const CAPABILITIES: Capabilities = Capabilities {
-        boost: true,
-        slice: true,
-        order_replace: true,
-        order_bias: true,
-        yields: true,
-        lag: true,
-    };
+    const CAPABILITIES: Capabilities = Capabilities::ALL;
 
     fn refuses(&self) -> Option<String> {
         let none = self.quantum == Span::ZERO;
@@ -124,10 +117,6 @@ impl LocalScheduler for Stride {
         Some(if it.boosted { i64::MIN } else { it.pass })
     }
 
-    fn weight_ns(&self, _: &Task) -> Option<u64> {
-        None
-    }
-
     fn left_ns(&self, task: &Task) -> Option<u64> {
         Some((task.quantum - task.used).max(1) as u64)
     }
@@ -136,8 +125,6 @@ impl LocalScheduler for Stride {
         let it = &view.tasks[task as usize];
         Some(if it.away { 0 } else { view.queue.global } - it.pass)
     }
-
-    fn replenish(&self, _: &mut View<Self>) {}
 
     fn start(&self, view: &mut View<Self>, task: u32) {
         view.tasks[task as usize].boosted = false;
@@ -151,14 +138,9 @@ impl LocalScheduler for Stride {
         view.queue.advance(ran, view.ready.len() + 1);
     }
 
-    /// The first tick at which the quantum is used up.
     fn look_at_ns(&self, view: &View<Self>, task: u32) -> u64 {
-        if view.ready.is_empty() {
-            return u64::MAX;
-        }
         let it = &view.tasks[task as usize];
-        let left = (it.quantum - it.used).max(0) as u64;
-        view.clock.at_or_after(view.now_ns.saturating_add(left))
+        view.used_up_at_ns(it.quantum - it.used)
     }
 
     fn expire(&self, _: &mut View<Self>, _: u32) -> bool {
@@ -184,19 +166,7 @@ impl LocalScheduler for Stride {
     }
 
     fn set_slice(&self, task: &mut Task, slice_ns: u64) {
-        let quantum_ns = match slice_ns {
-            0 => self.quantum.ns(),
-            ns => ns,
-        };
-        task.quantum = i64::try_from(quantum_ns).unwrap_or(i64::MAX);
-    }
-
-    fn period_ns(&self) -> Option<u64> {
-        None
-    }
-
-    fn on_period(&self, _: &mut View<Self>, _: &[u32], _: &[u32]) -> bool {
-        false
+        task.quantum = slice_or(slice_ns, self.quantum);
     }
 }
 
