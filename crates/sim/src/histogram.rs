@@ -48,17 +48,13 @@ fn lower_us(bin: usize) -> u64 {
 }
 
 impl Histogram {
-    /// Takes one.
-    pub fn add(&mut self, ns: u64) {
-        let bin = bin_of(ns / 1000);
+    /// Counts `n` more in `bin`.
+    fn fill(&mut self, bin: usize, n: u64) {
         if bin / CHUNK >= self.chunks.len() {
             self.chunks.resize(bin / CHUNK + 1, None);
         }
         let chunk = self.chunks[bin / CHUNK].get_or_insert_with(|| Box::new([0; CHUNK]));
-        chunk[bin % CHUNK] += 1;
-        self.count += 1;
-        self.sum_ns += u128::from(ns);
-        self.max_ns = self.max_ns.max(ns);
+        chunk[bin % CHUNK] += n;
     }
 
     /// The mean in ns; 0 where there is none.
@@ -87,6 +83,39 @@ impl Histogram {
     }
 }
 
+/// Makes a histogram. Durations of the same bin in a row are counted here and reach
+/// its bins together: those of thousands of jobs are in no cache.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    histogram: Histogram,
+    bin: usize,
+    in_a_row: u64,
+}
+
+impl Tally {
+    /// Takes one.
+    pub fn add(&mut self, ns: u64) {
+        let bin = bin_of(ns / 1000);
+        if bin != self.bin && self.in_a_row > 0 {
+            self.histogram.fill(self.bin, self.in_a_row);
+            self.in_a_row = 0;
+        }
+        self.bin = bin;
+        self.in_a_row += 1;
+        self.histogram.count += 1;
+        self.histogram.sum_ns += u128::from(ns);
+        self.histogram.max_ns = self.histogram.max_ns.max(ns);
+    }
+
+    /// The histogram of all that was taken.
+    pub fn histogram(mut self) -> Histogram {
+        if self.in_a_row > 0 {
+            self.histogram.fill(self.bin, self.in_a_row);
+        }
+        self.histogram
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,9 +132,10 @@ mod tests {
 
     #[test]
     fn quantiles_come_from_the_tail_too() {
-        let mut h = Histogram::default();
-        (0..996).for_each(|_| h.add(20_500));
-        (0..4).for_each(|_| h.add(1_000_000_000));
+        let mut tally = Tally::default();
+        (0..996).for_each(|_| tally.add(20_500));
+        (0..4).for_each(|_| tally.add(1_000_000_000));
+        let h = tally.histogram();
         assert_eq!(h.quantile_us(0.5), 20);
         assert_eq!(h.quantile_us(0.999), lower_us(bin_of(1_000_000)));
         assert_eq!(h.mean_ns(), (996 * 20_500 + 4 * 1_000_000_000) / 1000);

@@ -16,8 +16,8 @@ use super::{Event, EventQueue, Heap};
 
 const RING_BITS: u32 = 12;
 const RING: usize = 1 << RING_BITS;
-const MOST: u64 = 48;
-const FEWEST: u64 = 2;
+const MOST: u64 = 200;
+const FEWEST: u64 = 12;
 /// Too few buckets to judge by.
 const SAMPLE: u64 = 256;
 const FIRST_WIDTH_BITS: u32 = 10;

@@ -5,7 +5,7 @@ use super::allocate::{Allocator, Unit};
 use super::{decide, Costs, JobState, Options, Sim};
 use crate::cluster::{Clock, Cpu, Ledger, Mail, Node, Process, RunQueue, Script, Task};
 use crate::engine::{Agenda, Event, EventQueue, Kind, Timer};
-use crate::histogram::Histogram;
+use crate::histogram::Tally;
 use crate::local::LocalScheduler;
 use crate::network::Outbox;
 use crate::observer::{Observer, TaskName};
@@ -182,7 +182,7 @@ fn lay_out<L: LocalScheduler>(scenario: &Scenario, local: &L) -> Layout<L::Task>
             nr_active: nr_processes * job.threads,
             began_ns: u64::MAX,
             ended_ns: None,
-            laps: Histogram::default(),
+            laps: Tally::default(),
         });
         for process in 0..nr_processes {
             layout.process(number, job, process, job.node_of(process, cluster.nodes));

@@ -29,7 +29,7 @@ mod tests;
 
 use crate::cluster::{Cpu, Node, Process, RunQueue, Task};
 use crate::engine::{Agenda, Event, EventQueue, Fired, Heap, Kind, Ladder};
-use crate::histogram::Histogram;
+use crate::histogram::Tally;
 use crate::local::{with_scheduler, LocalScheduler, View};
 use crate::network::Network;
 use crate::observer::Observer;
@@ -98,6 +98,7 @@ struct Costs {
 
 /// A job as it runs.
 #[derive(Clone, Debug)]
+#[repr(align(128))]
 struct JobState {
     first_task: u32,
     nr_tasks: u32,
@@ -110,7 +111,7 @@ struct JobState {
     nr_active: u32,
     began_ns: u64,
     ended_ns: Option<u64>,
-    laps: Histogram,
+    laps: Tally,
 }
 
 struct Sim<'a, L: LocalScheduler, Q, O> {

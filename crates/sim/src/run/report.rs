@@ -93,7 +93,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             processes: processes
                 .map(|process| self.process_outcome(process))
                 .collect(),
-            laps: it.laps,
+            laps: it.laps.histogram(),
         }
     }
 
