@@ -9,6 +9,7 @@
 //!
 //! What may be written in a preset stands in one place, [`table`].
 
+pub mod duration;
 mod error;
 mod load;
 pub mod native;

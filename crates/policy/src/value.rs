@@ -2,16 +2,9 @@
 //! One parameter, between what a person writes and the number in
 //! `cos_params.arg`: `"1600us"` is 1600000, the factor 2.0 is 512.
 
+use crate::duration;
 use crate::table::{Arg, Unit};
 use toml::Value;
-
-/// Durations are shown in the largest of these that divides them.
-const UNITS: [(u64, &str); 4] = [
-    (1_000_000_000, "s"),
-    (1_000_000, "ms"),
-    (1_000, "us"),
-    (1, "ns"),
-];
 
 /// What is wrong with a value, and what to write instead.
 pub(crate) type Wrong = (String, String);
@@ -41,12 +34,7 @@ pub(crate) fn read(arg: &Arg, value: &Value) -> Result<u64, Wrong> {
 /// As TOML, so that [`read`] gives the number back.
 pub(crate) fn show(unit: Unit, number: u64) -> Value {
     match unit {
-        Unit::Duration => {
-            let fits = |(ns, _): &&(u64, &str)| number.is_multiple_of(*ns);
-            let (ns, word) = UNITS.iter().find(fits).expect("1 divides all");
-            let word = if number == 0 { "us" } else { word };
-            Value::String(format!("{}{word}", number / ns))
-        }
+        Unit::Duration => Value::String(duration::show(number)),
         Unit::Factor => Value::Float(number as f64 / 256.0),
         Unit::Count => Value::Integer(i64::try_from(number).unwrap_or(i64::MAX)),
         Unit::Exponent => Value::Integer(number as i64),
@@ -55,18 +43,14 @@ pub(crate) fn show(unit: Unit, number: u64) -> Value {
     }
 }
 
-/// The nanoseconds of `"20us"` or `"1ms 600us"`.
 fn duration_ns(text: &str) -> Result<u64, Wrong> {
     if !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit()) {
         return Err(no_unit(text));
     }
-    let parsed = humantime::parse_duration(text).ok();
-    parsed
-        .and_then(|long| u64::try_from(long.as_nanos()).ok())
-        .ok_or_else(|| {
-            let wrong = format!("{text:?} is no duration");
-            (wrong, format!("write {}", like(Unit::Duration)))
-        })
+    duration::parse(text).ok_or_else(|| {
+        let wrong = format!("{text:?} is no duration");
+        (wrong, format!("write {}", like(Unit::Duration)))
+    })
 }
 
 fn factor_q8(factor: f64) -> Result<u64, Wrong> {

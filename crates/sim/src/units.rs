@@ -4,20 +4,13 @@
 //! `"1600us"`, `"13MB/s"`; a bare number is refused with a line that shows what to write.
 
 use cosched_model::Nanos;
+use cosched_policy::duration;
 use serde::{de, Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
 /// A length of time, written like `"1600us"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub Nanos);
-
-/// Spans are shown in the largest of these that divides them.
-const UNITS: [(u64, &str); 4] = [
-    (1_000_000_000, "s"),
-    (1_000_000, "ms"),
-    (1_000, "us"),
-    (1, "ns"),
-];
 
 impl Span {
     /// No time.
@@ -46,15 +39,7 @@ impl Span {
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ns = self.ns();
-        if ns == 0 {
-            return f.write_str("0us");
-        }
-        let (unit, word) = UNITS
-            .iter()
-            .find(|(unit, _)| ns.is_multiple_of(*unit))
-            .unwrap_or(&UNITS[3]);
-        write!(f, "{}{word}", ns / unit)
+        f.write_str(&duration::show(self.ns()))
     }
 }
 
@@ -69,9 +54,9 @@ impl<'de> Deserialize<'de> for Span {
         let text = text(deserializer, "a duration", "10ms")?;
         let wrong =
             || de::Error::custom(format!("{text:?} is no duration: write one like \"10ms\""));
-        let parsed = humantime::parse_duration(&text).map_err(|_| wrong())?;
-        let ns = u64::try_from(parsed.as_nanos()).map_err(|_| wrong())?;
-        Ok(Span(Nanos(ns)))
+        duration::parse(&text)
+            .map(|ns| Span(Nanos(ns)))
+            .ok_or_else(wrong)
     }
 }
 
