@@ -50,12 +50,12 @@ static bool before(u64 a, u64 b)
 /* 30 bits of FNV-1a, never 0, of the ranks in MPI_COMM_WORLD, which all members know. */
 u32 collective_group(const int *world_rank, u32 size)
 {
-	u64 hash = 0xcbf29ce484222325ULL;
+	u64 hash = FNV_EMPTY;
 
 	for (u32 i = 0; i < size; i++) {
 		if (world_rank[i] < 0)
 			return 0;
-		hash = (hash ^ (u32)world_rank[i]) * 0x100000001b3ULL;
+		hash = fnv(hash, (u32)world_rank[i]);
 	}
 	return (u32)(hash >> COS_PLACE_GROUP_SHIFT) | 1;
 }

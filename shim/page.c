@@ -39,12 +39,12 @@
 static int keeper = -1;
 static int *bells;			/* eventfds of peers by slot, plus one; 0 = not asked */
 
-static u64 fnv1a(const char *text)
+static u64 hash_of(const char *text)
 {
-	u64 hash = 0xcbf29ce484222325ULL;
+	u64 hash = FNV_EMPTY;
 
 	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3ULL;
+		hash = fnv(hash, (unsigned char)*text);
 	return hash;
 }
 
@@ -104,7 +104,7 @@ static void local_path(char *path, size_t size)
 	if (!runtime || stat(runtime, &st) || st.st_uid != getuid() || access(runtime, W_OK))
 		runtime = "/tmp";
 	snprintf(path, size, "%s/cosched-%u-%016llx/keeper.sock", runtime, getuid(),
-		 fnv1a(getenv("COSCHED_KEEPER")));
+		 hash_of(getenv("COSCHED_KEEPER")));
 }
 
 static int start_keeper(const char *path)
@@ -232,13 +232,13 @@ static u64 job_key(void)
 
 	if (proxy) {
 		snprintf(text, sizeof(text), "hydra %d", proxy);
-		return fnv1a(text);
+		return hash_of(text);
 	}
 	for (size_t i = 0; i < sizeof(named) / sizeof(*named); i++)
 		if (getenv(named[i]))
-			return fnv1a(getenv(named[i]));
+			return hash_of(getenv(named[i]));
 	snprintf(text, sizeof(text), "pid %d", getppid());
-	return fnv1a(text);
+	return hash_of(text);
 }
 
 /* ---- interface ------------------------------------------------------------------------------ */

@@ -183,6 +183,14 @@ void *library_symbol(const char *library, const char *name);
 u64 now_ns(void);
 u32 current_cpu(void);
 
+/* FNV-1a in 64 bits, by the word: @hash with one word more. */
+#define FNV_EMPTY 0xcbf29ce484222325ULL
+
+static inline u64 fnv(u64 hash, u64 word)
+{
+	return (hash ^ word) * 0x100000001b3ULL;
+}
+
 #define NEXT(fn) ({ \
 	static __typeof__(&fn) next_##fn; \
 	if (unlikely(!next_##fn)) \

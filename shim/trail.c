@@ -20,11 +20,11 @@
 u64 trail(const struct cos_thread *self)
 {
 	const volatile u64 *word = self->hook_frame, *end = self->call_frame;
-	u64 hash = 0xcbf29ce484222325ULL;
+	u64 hash = FNV_EMPTY;
 
 	if (!word || word >= end || end - word > MOST_WORDS)
 		return 0;
 	for (; word < end; word++)
-		hash = (hash ^ *word) * 0x100000001b3ULL;
+		hash = fnv(hash, *word);
 	return hash;
 }

@@ -356,10 +356,9 @@ static bool unseen(const struct cos_thread *self)
 	return !cos_shim.open_mpi || self->polled >= 2;
 }
 
-static bool moved_on(const struct cos_thread *self)
+/* Since it armed: @now is its trail. */
+static bool moved_on(const struct cos_thread *self, u64 now)
 {
-	u64 now = trail(self);
-
 	return !now || now != self->trail;
 }
 
@@ -372,7 +371,7 @@ static bool sleep_again(struct cos_thread *self)
 {
 	bool by_net = self->timed_out && !self->boost_ns;
 
-	if (self->rung_awake && !(unseen(self) && moved_on(self)))
+	if (self->rung_awake && !(unseen(self) && moved_on(self, trail(self))))
 		cos_shim.me->nr_spurious++;
 	self->rung_awake = self->timed_out = false;
 	if (by_net)
@@ -387,11 +386,14 @@ static bool sleep_again(struct cos_thread *self)
  */
 static void ring_unseen(struct cos_thread *self)
 {
+	u64 now;
+
 	if (!unseen(self))
 		return;
-	if (moved_on(self)) {
+	now = trail(self);
+	if (moved_on(self, now)) {
 		self->nr_arms = 1;
-		self->trail = trail(self);
+		self->trail = now;
 	}
 	if (!(self->nr_arms & (self->nr_arms - 1)))
 		peers_ring(&self->call);
