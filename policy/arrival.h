@@ -4,8 +4,9 @@
  *
  * Dynamic coscheduling (S1 section 3.3.2 and figure 2, S3 section 2.2): if the
  * receiver is not running, and it would be fair to, raise it to the front and
- * preempt who runs. A body asks once for each task of the receiving process:
- * all of its threads are boosted (S1 figure 2). Answers:
+ * preempt who runs. A body asks once for each message, about the task that it is
+ * for, and boosts all threads of that process (S1 figure 2): were each asked about,
+ * a boost that counts against the whole job would refuse the others. Answers:
  *
  *   none    the local scheduler's own wake-up is all
  *   boost   if fairness grants it
