@@ -10,6 +10,7 @@ mod bench;
 mod doctor;
 mod fault;
 mod keeper;
+mod plot;
 mod policy;
 mod report;
 mod run;

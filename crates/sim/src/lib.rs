@@ -26,12 +26,13 @@ pub mod program;
 mod random;
 mod run;
 mod scenario;
+pub mod statistics;
 pub mod units;
 
 pub use cluster::Spent;
 pub use error::SimError;
 pub use histogram::Histogram;
 pub use observer::{Activity, Message, Observer, TaskName};
-pub use outcome::{coefficient_of_variation, JobOutcome, Outcome, ProcessOutcome, Verdict};
+pub use outcome::{JobOutcome, Outcome, ProcessOutcome, Verdict};
 pub use run::{simulate, simulate_with, Options, QueueKind};
 pub use scenario::{Cluster, End, Job, Placement, Policy, Scenario};

@@ -140,25 +140,3 @@ impl Outcome {
         those.map(|v| v.count).sum()
     }
 }
-
-/// Standard deviation over mean of `values` (S2: across workloads), sample of n - 1; 0 below two.
-pub fn coefficient_of_variation(values: &[f64]) -> f64 {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    if values.len() < 2 || mean == 0.0 {
-        return 0.0;
-    }
-    let squares: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
-    (squares / (n - 1.0)).sqrt() / mean
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn variation_is_of_a_sample() {
-        assert_eq!(coefficient_of_variation(&[2.0, 4.0, 6.0]), 0.5);
-        assert_eq!(coefficient_of_variation(&[7.0]), 0.0);
-    }
-}

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Statistics: what a handful of runs allows to say, and no more.
 //!
-//! Run times of an MPI job on a shared machine are skewed and few, so each figure carries two
-//! summaries: the mean with Student's 90 % interval, and the median with an interval between two
-//! order statistics, which assumes nothing about the distribution. Few samples cannot hold a
-//! confidence of exactly 90 %, so the median's interval states the coverage that it has.
-//! No outlier is dropped here; what may be repeated is decided before (`series`).
+//! `cosched bench` and the experiments use the same. Run times of an MPI job on a shared machine
+//! are skewed and few, so each figure carries two summaries: the mean with Student's 90 % interval, and
+//! the median with an interval between two order statistics, which assumes nothing about the
+//! distribution. Few samples cannot hold a confidence of exactly 90 %, so the median's interval
+//! states the coverage that it has. No outlier is dropped here; what may be repeated is decided before.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The coverage that intervals aim at.
 pub const CONFIDENCE: f64 = 0.90;
@@ -45,27 +45,57 @@ pub fn summarise(samples: &[f64]) -> Option<Summary> {
     })
 }
 
-fn mean(samples: &[f64]) -> Option<Estimate> {
+/// What is taken of the values of all replications of an experiment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Statistic {
+    /// Their mean, as the papers take it.
+    #[default]
+    Mean,
+    /// The value in the middle.
+    Median,
+    /// Standard deviation over mean.
+    Variation,
+}
+
+impl Statistic {
+    /// Of `samples`; `None` where there are none.
+    pub fn of(self, samples: &[f64]) -> Option<f64> {
+        let value = |estimate: Estimate| estimate.value;
+        match self {
+            Statistic::Mean => mean(samples).map(value),
+            Statistic::Median => median(samples).map(value),
+            Statistic::Variation => coefficient_of_variation(samples),
+        }
+    }
+}
+
+/// Standard deviation over mean (S2: across workloads); 0 of one sample, and where the mean is 0.
+fn coefficient_of_variation(samples: &[f64]) -> Option<f64> {
+    let mean = mean(samples)?.value;
+    Some(match mean {
+        0.0 => 0.0,
+        _ => deviation(samples, mean) / mean,
+    })
+}
+
+/// The standard deviation of a sample around its `mean`; 0 of one.
+fn deviation(samples: &[f64], mean: f64) -> f64 {
+    let squares: f64 = samples.iter().map(|x| (x - mean).powi(2)).sum();
+    (squares / samples.len().saturating_sub(1).max(1) as f64).sqrt()
+}
+
+/// With Student's interval; one sample claims no coverage.
+pub fn mean(samples: &[f64]) -> Option<Estimate> {
+    let freedom = samples.len().checked_sub(1)?;
     let count = samples.len() as f64;
-    if samples.is_empty() {
-        return None;
-    }
     let value = samples.iter().sum::<f64>() / count;
-    if samples.len() == 1 {
-        return Some(Estimate {
-            value,
-            low: value,
-            high: value,
-            coverage: 0.0,
-        });
-    }
-    let squares: f64 = samples.iter().map(|x| (x - value).powi(2)).sum();
-    let error = (squares / (count - 1.0) / count).sqrt() * student_95(samples.len() - 1);
+    let error = deviation(samples, value) / count.sqrt() * student_95(freedom);
     Some(Estimate {
         value,
         low: value - error,
         high: value + error,
-        coverage: CONFIDENCE,
+        coverage: if freedom == 0 { 0.0 } else { CONFIDENCE },
     })
 }
 
@@ -117,16 +147,16 @@ fn sorted(samples: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// Student's t at 95 % (two-sided 90 %) for `freedom` >= 1 degrees of freedom. Beyond the table
+/// Student's t at 95 % (two-sided 90 %) for `freedom` degrees of freedom; 0 for none. Beyond the table
 /// two terms of the Cornish-Fisher expansion are right to 0.001.
 fn student_95(freedom: usize) -> f64 {
-    const TABLE: [f64; 30] = [
-        6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782, 1.771,
-        1.761, 1.753, 1.746, 1.740, 1.734, 1.729, 1.725, 1.721, 1.717, 1.714, 1.711, 1.708, 1.706,
-        1.703, 1.701, 1.699, 1.697,
+    const TABLE: [f64; 31] = [
+        0.0, 6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782,
+        1.771, 1.761, 1.753, 1.746, 1.740, 1.734, 1.729, 1.725, 1.721, 1.717, 1.714, 1.711, 1.708,
+        1.706, 1.703, 1.701, 1.699, 1.697,
     ];
     TABLE
-        .get(freedom - 1)
+        .get(freedom)
         .copied()
         .unwrap_or(1.645 + 1.524 / freedom as f64)
 }
@@ -146,6 +176,15 @@ mod tests {
         // s = 1.5811, t(4) = 2.132, so the half width is 2.132 * 1.5811 / sqrt(5).
         assert!(close(mean.high - mean.value, 1.5075));
         assert!(close(mean.value - mean.low, 1.5075));
+    }
+
+    #[test]
+    fn what_is_taken_of_replications() {
+        assert_eq!(Statistic::Mean.of(&[1.0, 2.0, 6.0]), Some(3.0));
+        assert_eq!(Statistic::Median.of(&[4.0, 1.0, 3.0, 2.0]), Some(2.5));
+        assert_eq!(Statistic::Variation.of(&[2.0, 4.0, 6.0]), Some(0.5));
+        assert_eq!(Statistic::Variation.of(&[7.0]), Some(0.0));
+        assert_eq!(Statistic::Variation.of(&[]), None);
     }
 
     #[test]

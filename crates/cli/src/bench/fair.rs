@@ -11,6 +11,7 @@
 //! stand for it. Only where programs of `--beside` run along is the limit computed (`ideal`), from
 //! what each of them took alone.
 
+use cosched_sim::statistics::summarise;
 use serde::Serialize;
 
 use super::arm::Arm;
@@ -18,7 +19,6 @@ use super::ideal::{ends_s, fair_cpu_s, share, Demand, Presence};
 use super::plan::{Cell, Plan, Work};
 use super::sample::{Outcome, Program, Role};
 use super::series::{Sample, Series};
-use super::stats::summarise;
 
 /// What is fair at one level of competition.
 #[derive(Clone, Debug, PartialEq, Serialize)]

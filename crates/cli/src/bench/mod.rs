@@ -8,7 +8,7 @@
 //!   series     goes through them, repeats what was disturbed
 //!   execute    runs one cell: child (processes), hog, sleeper, cpus, launch, arm
 //!   sample     what one run gave;  record: writes it to CSV
-//!   fair, ideal   the fair limit;  verdict: T, S, F, waste;  stats: medians and intervals
+//!   fair, ideal   the fair limit;  verdict: T, S, F, waste
 //!   table, plot   show it
 //!
 //! Everything competes in the session of the bench. With autogroup the kernel shares a CPU between
@@ -29,7 +29,6 @@ mod record;
 mod sample;
 mod series;
 mod sleeper;
-mod stats;
 mod table;
 mod verdict;
 
@@ -50,7 +49,6 @@ use self::verdict::Line;
 pub use self::cpus::PinArgs;
 pub use self::hog::HogArgs;
 pub use self::options::Args;
-pub use self::plot::{COLOURS, FONT};
 
 /// What a shell says of a command that ^C ended.
 const INTERRUPTED: u8 = 130;

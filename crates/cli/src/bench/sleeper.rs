@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use cosched_sim::statistics::quantile;
 use rustix::thread::{clock_nanosleep_absolute, set_current_timer_slack, ClockId};
 use rustix::time::{clock_gettime, Timespec};
 
 use super::cpus;
-use super::stats::quantile;
 
 const PERIOD_NS: i64 = 10_000_000;
 const SECOND_NS: i64 = 1_000_000_000;

@@ -2,9 +2,9 @@
 //! The table: the verdict for people. The numbers are medians; `--json` has everything.
 
 use comfy_table::{presets, CellAlignment, ContentArrangement, Table};
+use cosched_sim::statistics::Estimate;
 
 use super::fair::Fair;
-use super::stats::Estimate;
 use super::verdict::Line;
 
 /// A column: its title and what it says of a line; empty = unknown.
@@ -184,8 +184,8 @@ pub fn legend(lines: &[Line], fair: Option<&Fair>, time_source: &str, nr_repeate
 
 #[cfg(test)]
 mod tests {
-    use super::super::stats::summarise;
     use super::*;
+    use cosched_sim::statistics::summarise;
 
     fn line() -> Line {
         Line {

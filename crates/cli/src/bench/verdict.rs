@@ -9,6 +9,7 @@
 //! S divides by one fair limit, the median's, so its interval is that of T. A run that was ended
 //! at the time limit enters with that limit, and its line says so: its T and S are lower bounds.
 
+use cosched_sim::statistics::{summarise, Estimate, Summary};
 use serde::Serialize;
 
 use super::arm::Arm;
@@ -17,7 +18,6 @@ use super::fair::Fair;
 use super::plan::{Cell, Plan, Work};
 use super::sample::{Doorbells, Outcome, Program};
 use super::series::{Sample, Series};
-use super::stats::{summarise, Estimate, Summary};
 
 /// What is known about one program in one cell.
 #[derive(Clone, Debug, Serialize)]

@@ -8,11 +8,11 @@
 use super::check::{sensitivity, verdicts, word};
 use super::claims;
 use super::folder::Folder;
-use crate::bench::{COLOURS, FONT};
-use anyhow::{anyhow, Context, Result};
+use crate::plot::{self, bounds, panel, Axes, Curve};
+use anyhow::{Context, Result};
 use cosched_sim::experiment::sweep::{lets_in, Selection};
-use cosched_sim::experiment::{mean_interval, metrics, Claim, Figure, Judged, Record};
-use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
+use cosched_sim::experiment::{metrics, Claim, Figure, Judged, Record};
+use cosched_sim::statistics;
 use plotters::prelude::*;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -27,12 +27,6 @@ pub struct Args {
     /// Write the verdicts on the claims of all papers there
     #[arg(long, value_name = "FILE")]
     claims: Option<PathBuf>,
-}
-
-/// One line of a figure: (place on the axis, mean, half the interval).
-struct Curve {
-    name: String,
-    points: Vec<(f64, f64, f64)>,
 }
 
 /// What is drawn.
@@ -82,8 +76,7 @@ fn one(folder: &Folder) -> Result<()> {
     let drawings: Vec<Drawing> = drawings.collect();
     for drawing in &drawings {
         let path = folder.dir.join(format!("{}.svg", drawing.figure.name));
-        let drawn = draw(&path, drawing).map_err(|why| why.to_string());
-        drawn.map_err(|why| anyhow!("cannot draw {}: {why}", path.display()))?;
+        draw(&path, drawing)?;
     }
     write(
         &folder.dir.join("README.md"),
@@ -120,7 +113,7 @@ fn drawing<'a>(folder: &Folder, record: &Record, figure: &'a Figure) -> Drawing<
         here.insert(figure.x.clone(), x.as_str().into());
         here.insert(figure.series.clone(), series.into());
         let values = values(folder, record, figure, &here);
-        mean_interval(&values).map(|(mean, half)| (*place, mean, half))
+        statistics::mean(&values).map(|mean| (*place, mean))
     };
     let series = names(&figure.series)
         .into_iter()
@@ -166,81 +159,36 @@ fn number(name: &str) -> Option<f64> {
     name.parse().ok()
 }
 
-fn draw(path: &Path, drawing: &Drawing) -> Result<(), Box<dyn std::error::Error>> {
-    let root = SVGBackend::new(path, (760, 440)).into_drawing_area();
-    root.fill(&WHITE)?;
-    let body = root.titled(&drawing.figure.title, (FONT, 18))?;
-    let points = drawing.curves.iter().flat_map(|curve| &curve.points);
-    let (low, high) = points.fold((f64::INFINITY, 0.0), |(low, high), (_, mean, half)| {
-        (f64::min(low, *mean), f64::max(high, mean + half))
-    });
-    if drawing.figure.log && low > 0.0 {
-        axes(&body, (low * 0.7..high * 2.0).log_scale(), drawing)?;
-    } else {
-        axes(&body, 0.0..high.max(f64::MIN_POSITIVE) * 1.25, drawing)?;
-    }
-    root.present()?;
-    Ok(())
-}
-
-type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
-
-fn axes<Y>(area: &Area<'_>, scale: Y, drawing: &Drawing) -> Result<(), Box<dyn std::error::Error>>
-where
-    Y: AsRangedCoord<Value = f64>,
-    Y::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
-{
+fn draw(path: &Path, drawing: &Drawing) -> Result<()> {
     let places = drawing.ticks.iter().map(|(place, _)| *place);
     let (first, last) = places.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| {
         (a.min(x), b.max(x))
     });
     let pad = ((last - first) * 0.05).max(0.2);
-    let mut chart = ChartBuilder::on(area)
-        .margin(12)
-        .x_label_area_size(42)
-        .y_label_area_size(70)
-        .build_cartesian_2d(first - pad..last + pad, scale)?;
-    chart
-        .configure_mesh()
-        .light_line_style(TRANSPARENT)
-        .x_desc(drawing.figure.x.as_str())
-        .y_desc(format!(
-            "{} of {}",
-            drawing.figure.metric, drawing.figure.job
-        ))
-        .x_labels(drawing.ticks.len().clamp(2, 12))
-        .x_label_formatter(&|x| drawing.tick(*x))
-        .label_style((FONT, 14))
-        .draw()?;
-    for (curve, colour) in drawing.curves.iter().zip(COLOURS.into_iter().cycle()) {
-        let line = LineSeries::new(
-            curve.points.iter().map(|(x, y, _)| (*x, *y)),
-            colour.stroke_width(2),
-        );
-        let key = move |(x, y): (i32, i32)| {
-            PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(3))
-        };
-        chart.draw_series(line)?.label(&curve.name).legend(key);
-        let bars = curve.points.iter().map(|(x, y, half)| {
-            ErrorBar::new_vertical(
-                *x,
-                (y - half).max(y * 0.01),
-                *y,
-                y + half,
-                colour.filled(),
-                6,
-            )
-        });
-        chart.draw_series(bars)?;
-    }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .background_style(WHITE.mix(0.85))
-        .border_style(BLACK.mix(0.3))
-        .label_font((FONT, 13))
-        .draw()?;
-    Ok(())
+    let figure = drawing.figure;
+    let axes = Axes {
+        x: &figure.x,
+        y: &format!("{} of {}", figure.metric, figure.job),
+        places: first - pad..last + pad,
+        labels: drawing.ticks.len().clamp(2, 12),
+        label: &|x| drawing.tick(x),
+        legend: true,
+    };
+    let curves = &drawing.curves;
+    let means = curves.iter().flat_map(|curve| &curve.points);
+    let low = means
+        .map(|(_, mean)| mean.value)
+        .fold(f64::INFINITY, f64::min);
+    let high = bounds(curves).1;
+    plot::write(path, (760, 440), &figure.title, |body| {
+        if figure.log && low > 0.0 {
+            let scale = (low * 0.7..high * 2.0).log_scale();
+            panel(body, &axes, scale, curves, None)
+        } else {
+            let scale = 0.0..high.max(f64::MIN_POSITIVE) * 1.25;
+            panel(body, &axes, scale, curves, None)
+        }
+    })
 }
 
 fn readme(folder: &Folder, record: &Record, drawings: &[Drawing]) -> Result<String> {
@@ -304,7 +252,7 @@ fn numbers(drawing: &Drawing) -> String {
         let cell = |curve: &Curve| {
             let point = curve.points.iter().find(|(x, ..)| x == place);
             point
-                .map(|(_, mean, half)| format!("{mean:.4} ± {half:.4}"))
+                .map(|(_, mean)| format!("{:.4} ± {:.4}", mean.value, mean.high - mean.value))
                 .unwrap_or_default()
         };
         text += &format!("| {name} | {} |\n", column(drawing, cell));

@@ -8,9 +8,9 @@
 //! difference does not count. Nothing else is allowed for: a claim that does not hold stays
 //! so, and its `finding` says why.
 
-use super::statistics::Statistic;
 use super::sweep::{self, lets_in, level_name, selected, Plan, Selection};
 use super::{check_metric, metrics, Experiment, Record};
+use crate::statistics::Statistic;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

@@ -16,12 +16,10 @@ mod assign;
 pub mod claim;
 pub mod metrics;
 pub mod record;
-mod statistics;
 pub mod sweep;
 
 pub use claim::{judge, Claim, Judged, Verdict};
 pub use record::{Record, Row};
-pub use statistics::{mean_interval, Statistic};
 pub use sweep::{level_name, Factor, Level, Plan, Point, Quick, Selection};
 
 use crate::SimError;
