@@ -9,6 +9,7 @@ mod allocation;
 mod contract;
 mod cpu;
 mod fairness;
+mod how_to;
 mod mutants;
 mod order;
 mod others;

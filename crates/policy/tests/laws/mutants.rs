@@ -67,7 +67,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant { header: "allocation.h", from: "if (nr_slots <= 1) {", to: "if (0) {", breaks: "a_lone_job_is_never_delayed" },
 ];
 
-fn top() -> PathBuf {
+pub fn top() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
@@ -84,12 +84,14 @@ fn spoil(mutant: &Mutant, folder: &Path) {
     fs::write(header, text.replacen(mutant.from, mutant.to, 1)).unwrap();
 }
 
-/// native.c over the headers in @folder, loaded.
-fn build(folder: &Path) -> Policy {
-    let library = folder.join("mutant.so");
+/// native.c over the headers in @folder, compiled with @warnings and loaded.
+pub fn build(folder: &Path, warnings: &[&str]) -> Policy {
+    let library = folder.join("policy.so");
     let native = top().join("crates/policy/native");
     let status = Command::new("cc")
-        .args(["-std=c11", "-O1", "-shared", "-fPIC", "-w", "-I"])
+        .args(["-std=c11", "-O1", "-shared", "-fPIC"])
+        .args(warnings)
+        .arg("-I")
         .args([folder, "-I".as_ref(), &native, "-o".as_ref(), &library])
         .arg(native.join("native.c"))
         .status();
@@ -103,7 +105,7 @@ fn every_mutant_breaks_its_law() {
     for mutant in MUTANTS {
         let folder = tempfile::tempdir().unwrap();
         spoil(mutant, folder.path());
-        let policy = build(folder.path());
+        let policy = build(folder.path(), &["-w"]);
         let (name, law) = LAWS
             .iter()
             .find(|(name, _)| *name == mutant.breaks)
@@ -129,7 +131,7 @@ fn what_is_not_spoilt_keeps_every_law() {
         breaks: "",
     };
     spoil(&same, folder.path());
-    let policy = build(folder.path());
+    let policy = build(folder.path(), &["-w"]);
     for (name, law) in LAWS {
         assert_eq!(law(&policy), Ok(()), "{name}");
     }
