@@ -194,6 +194,26 @@ fn a_record_of_another_experiment_is_refused_and_left_alone() {
 }
 
 #[test]
+fn a_whole_record_of_another_revision_is_left_alone_and_again_compares() {
+    let small = Small::new();
+    small.sim(&["run", "--quick"]).code(0);
+    let fresh = small.bytes("quick.csv");
+    let (header, rows) = fresh.split_once('\n').unwrap();
+    let other = |row: &str| format!("{},older\n", row.rsplit_once(',').unwrap().0);
+    let mut rows: Vec<String> = rows.lines().map(other).collect();
+    rows[0] = rows[0].replacen(",latency,", ",latency,9", 1);
+    let older = format!("{header}\n{}", rows.concat());
+    fs::write(small.path.join("quick.csv"), &older).unwrap();
+    let left = small.sim(&["run", "--quick"]).code(0);
+    left.stdout(contains("made by revision older").and(contains("--again")));
+    assert_eq!(small.bytes("quick.csv"), older);
+    let again = small.sim(&["run", "--quick", "--again"]).code(0);
+    again.stdout(contains("1 of ").and(contains("runs differ")));
+    assert_eq!(small.bytes("quick.csv"), fresh);
+    assert_eq!(small.files(), ["experiment.toml", "quick.csv"]);
+}
+
+#[test]
 fn what_is_wrong_is_one_line() {
     for (from, to, said) in [
         ("nodes = 2", "nodes = 0", "1 or more"),

@@ -2,7 +2,8 @@
 //! The folder of an experiment: its file, its records, and how both are named.
 //!
 //! `experiment.toml` is what a person writes; `record.csv` is the record, `quick.csv` that of the
-//! short variant; `record.2-of-3.csv` holds one of three shards until all are put together.
+//! short variant; `record.2-of-3.csv` holds one of three shards until all are put together, and
+//! `record.before.csv` is the record while a new one is made in its place.
 
 use crate::fault::Fault;
 use anyhow::{Context, Result};
@@ -70,6 +71,11 @@ impl Folder {
             Some((i, n)) => format!("{stem}.{i}-of-{n}.csv"),
             None => format!("{stem}.csv"),
         })
+    }
+
+    /// Where the record is while a new one is made in its place.
+    pub fn before(&self) -> PathBuf {
+        self.dir.join(format!("{}.before.csv", self.stem()))
     }
 
     /// Records of shards that are there.

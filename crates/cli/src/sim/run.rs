@@ -5,6 +5,9 @@
 //! Rows are kept as they come (`cosched_sim::experiment::record`); an interrupt loses only
 //! what is being simulated. The finished record has the order of the plan, so its bytes depend
 //! neither on threads nor on shards: the run that finds all of the others' runs puts them together.
+//!
+//! A whole record of another revision is left as it is. `--again` sets it aside, makes a new one, and
+//! says in how many runs the two differ: whether another program reproduces what was recorded.
 
 use super::folder::{fault, Folder, REVISION};
 use crate::fault::Fault;
@@ -37,6 +40,9 @@ pub struct Args {
     /// Another number of replications
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seeds: Option<u64>,
+    /// Make records that are there anew, and say in how many runs they differ
+    #[arg(long, conflicts_with = "shard")]
+    again: bool,
 }
 
 fn shard(text: &str) -> Result<(u64, u64), String> {
@@ -73,9 +79,60 @@ pub fn main(args: &Args) -> Result<ExitCode> {
         folders.push(folder);
     }
     for folder in &folders {
+        if args.again {
+            set_aside(folder)?;
+        } else if args.shard.is_none() && is_of_another_revision(folder)? {
+            continue;
+        }
         pool.install(|| experiment(folder, args.shard))?;
+        if args.again {
+            compare(folder)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the record is whole and another revision made it; then it says so.
+fn is_of_another_revision(folder: &Folder) -> Result<bool> {
+    let path = folder.record_path(None);
+    let record = folder.read(&path, None)?;
+    let other = record.rows.iter().find(|row| row.revision != REVISION);
+    let Some(row) = other.filter(|_| record.missing(&folder.plan).is_empty()) else {
+        return Ok(false);
+    };
+    println!(
+        "{}: {} runs, made by revision {}; --again makes them anew and compares",
+        path.display(),
+        nr_runs(&record),
+        row.revision
+    );
+    Ok(true)
+}
+
+/// The record becomes the one before; what an interrupt left of an earlier new one is continued.
+fn set_aside(folder: &Folder) -> Result<()> {
+    let (path, before) = (folder.record_path(None), folder.before());
+    if path.exists() && !before.exists() {
+        std::fs::rename(path, before)?;
+    }
+    Ok(())
+}
+
+/// Says in how many runs the record differs from the one before, and removes that.
+fn compare(folder: &Folder) -> Result<()> {
+    let before = folder.before();
+    if !before.exists() {
+        return Ok(());
+    }
+    let old = Record::read(&folder.experiment, &before).map_err(fault)?;
+    let new = folder.read(&folder.record_path(None), None)?;
+    let differing = new.differing(&old);
+    println!(
+        "{}: {differing} of {} runs differ from those before",
+        folder.name(),
+        nr_runs(&new)
+    );
+    Ok(std::fs::remove_file(before)?)
 }
 
 fn experiment(folder: &Folder, shard: Option<(u64, u64)>) -> Result<()> {

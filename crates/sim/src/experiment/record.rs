@@ -277,6 +277,19 @@ impl Record {
             .collect()
     }
 
+    /// How many runs are not in `other`, or there with other values; whoever made them.
+    pub fn differing(&self, other: &Record) -> usize {
+        let values = |row: &Row| (row.values.clone(), row.notes.clone());
+        let there: HashMap<_, _> = other
+            .rows
+            .iter()
+            .map(|row| ((row.key(), &row.job), values(row)))
+            .collect();
+        let differs = |row: &&Row| there.get(&(row.key(), &row.job)) != Some(&values(row));
+        let runs = self.rows.iter().filter(differs).map(Row::key);
+        runs.collect::<HashSet<_>>().len()
+    }
+
     /// The values of one metric of one job at one point, in the order of replications.
     pub fn values(&self, levels: &[String], job: &str, metric: usize) -> Vec<f64> {
         let rows = self
