@@ -5,8 +5,11 @@
 //! to the metric at other levels (`against`). It says that the quantity lies within
 //! bounds (at each point, or its largest or smallest), that it rises or falls along a factor, or
 //! that it ascends through given levels of a factor. `tolerance` is a fraction: how much of a
-//! difference does not count. Nothing else is allowed for: a claim that does not hold stays
-//! so, and its `finding` says why.
+//! difference does not count. `fair` says how far above its fair share a job may be: a rival that
+//! is further above is none, and a point of the claim that is lies outside every bound, since its speed is taken from
+//! others. `common` asks whether one setting suffices: the claim is judged where these
+//! factors have the one combination of levels whose worst point is best. Nothing else is allowed for: a claim that
+//! does not hold stays so, and its `finding` says why.
 
 use super::sweep::{self, lets_in, level_name, selected, Plan, Selection};
 use super::{check_metric, metrics, Experiment, Record};
@@ -41,6 +44,12 @@ pub struct Claim {
     /// Of all points: which must be within bounds.
     #[serde(default)]
     pub take: Take,
+    /// The largest F that counts as fair: of rivals and of the points themselves; with `at_most`.
+    #[serde(default)]
+    pub fair: Option<f64>,
+    /// Only where these factors have the levels that suit all points best; with `at_most`.
+    #[serde(default)]
+    pub common: Vec<String>,
     /// Lower bound.
     #[serde(default)]
     pub at_least: Option<f64>,
@@ -137,6 +146,13 @@ impl Claim {
         if self.take != Take::Each && !bounds {
             return Err("take is about at_least and at_most".into());
         }
+        let least = self.at_most.is_none() || self.at_least.is_some();
+        if least && (self.fair.is_some() || !self.common.is_empty()) {
+            return Err("fair and common are about at_most alone".into());
+        }
+        for factor in &self.common {
+            experiment.factor(factor)?;
+        }
         if !(0.0..1.0).contains(&self.tolerance) {
             return Err("tolerance: write a fraction from 0 to below 1".into());
         }
@@ -153,24 +169,34 @@ impl Claim {
             if !wanted {
                 continue;
             }
-            let value = judge.value(self, levels)?;
-            let mut others = judge.replaced(&self.against, levels);
-            others.retain(|other| other != levels || self.against.is_empty());
-            for other in others {
-                let value = match self.against.is_empty() {
-                    true => value,
-                    false => value / judge.value(self, &other)?,
-                };
-                all.push(Quantity {
-                    levels: levels.clone(),
-                    value,
-                });
-            }
+            let values = self.values(judge, levels)?;
+            all.extend(values.into_iter().map(|value| Quantity {
+                levels: levels.clone(),
+                value,
+            }));
         }
         if all.is_empty() {
             return Err("no point is selected".into());
         }
-        Ok(all)
+        Ok(judge.common(&self.common, all))
+    }
+
+    /// The quantity at one point: one, or one for each fair rival; infinite where it is itself unfair.
+    fn values(&self, judge: &Judge, levels: &[String]) -> Result<Vec<f64>, String> {
+        let value = judge.value(self, levels)?;
+        if !judge.is_fair(self, levels)? {
+            return Ok(vec![f64::INFINITY]);
+        }
+        if self.against.is_empty() {
+            return Ok(vec![value]);
+        }
+        let mut ratios = Vec::new();
+        for other in judge.replaced(&self.against, levels) {
+            if other != levels && judge.is_fair(self, &other)? {
+                ratios.push(value / judge.value(self, &other)?);
+            }
+        }
+        Ok(ratios)
     }
 
     fn holds(&self, judge: &Judge, all: &[Quantity]) -> bool {
@@ -214,7 +240,10 @@ impl Claim {
         } else {
             "ratio of "
         };
-        let show = |q: &Quantity| format!("{} ({})", short(q.value), judge.place(self, &q.levels));
+        let show = |q: &Quantity| match q.value.is_finite() {
+            true => format!("{} ({})", short(q.value), judge.place(self, &q.levels)),
+            false => format!("more than its share ({})", judge.place(self, &q.levels)),
+        };
         match least.value == most.value {
             true => format!("{of}{}: {}", self.metric, show(least)),
             false => format!("{of}{}: {} to {}", self.metric, show(least), show(most)),
@@ -243,16 +272,50 @@ struct Judge<'a> {
 
 impl Judge<'_> {
     fn value(&self, claim: &Claim, levels: &[String]) -> Result<f64, String> {
-        let metric = metrics::named(&claim.metric).unwrap_or(0);
+        self.metric(claim, &claim.metric, claim.statistic, levels)
+    }
+
+    fn is_fair(&self, claim: &Claim, levels: &[String]) -> Result<bool, String> {
+        match claim.fair {
+            Some(most) => Ok(self.metric(claim, "fairness", Statistic::Mean, levels)? <= most),
+            None => Ok(true),
+        }
+    }
+
+    fn metric(
+        &self,
+        claim: &Claim,
+        name: &str,
+        statistic: Statistic,
+        levels: &[String],
+    ) -> Result<f64, String> {
+        let metric = metrics::named(name).unwrap_or(0);
         let values = self.record.values(levels, &claim.job, metric);
-        let value = claim
-            .statistic
-            .of(&values)
-            .filter(|value| value.is_finite());
+        let value = statistic.of(&values).filter(|value| value.is_finite());
         value.ok_or_else(|| {
             let place = sweep::place(self.experiment, levels);
-            format!("no {} of {} at {place}", claim.metric, claim.job)
+            format!("no {name} of {} at {place}", claim.job)
         })
+    }
+
+    /// Those of `all` where the factors have the combination of levels whose largest quantity is least.
+    fn common(&self, factors: &[String], all: Vec<Quantity>) -> Vec<Quantity> {
+        let is_one = |(factor, _): &(&sweep::Factor, &String)| factors.contains(&factor.name);
+        let setting = |quantity: &Quantity| -> Vec<String> {
+            let pairs = self.experiment.factors.iter().zip(&quantity.levels);
+            pairs
+                .filter(is_one)
+                .map(|(_, level)| level.clone())
+                .collect()
+        };
+        let mut worst: BTreeMap<Vec<String>, f64> = BTreeMap::new();
+        for quantity in &all {
+            let largest = worst.entry(setting(quantity)).or_insert(f64::NEG_INFINITY);
+            *largest = largest.max(quantity.value);
+        }
+        let best = worst.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
+        let is_best = |quantity: &Quantity| best.as_ref().is_some_and(|b| b.0 == setting(quantity));
+        all.into_iter().filter(is_best).collect()
     }
 
     /// `levels` with each combination of what `against` says instead.

@@ -183,6 +183,15 @@ fn every_wrong_line_is_refused_in_one_line_that_names_it() {
 }
 
 #[test]
+fn fair_and_common_are_refused_beside_other_relations_than_at_most() {
+    for key in ["fair = 1.05", "common = ['hogs']"] {
+        let with = format!("{key}\nascending");
+        let why = Experiment::parse(&GOOD.replacen("ascending", &with, 1)).unwrap_err();
+        assert!(why.to_string().contains("at_most alone"), "{key}: {why}");
+    }
+}
+
+#[test]
 fn relations_are_judged_at_every_point() {
     let hogs = |levels: &[String]| levels[1].parse::<f64>().unwrap();
     let spins = |levels: &[String]| levels[2] == "uncoordinated";
@@ -204,10 +213,61 @@ fn relations_are_judged_at_every_point() {
         ("where = { wait = 'uncoordinated' }\nagainst = { wait = 'implicit' }\nat_least = 10\nat_most = 10", true),
         ("where = { hogs = 2, wait = 'implicit' }\nagainst = { hogs = [0, 1] }\nat_least = 1.6", false),
         ("statistic = 'variation'\nat_most = 0.2", false),
+        ("at_most = 3", false),
+        ("at_most = 3\ncommon = ['wait']", true),
+        ("at_most = 2.9\ncommon = ['wait']", false),
+        ("at_most = 10\ncommon = ['wait', 'hogs']\nwhere = { hogs = [1, 2] }", true),
+        ("at_most = 3\nfair = 3\nwhere = { wait = 'implicit' }", true),
+        ("at_most = 3\nfair = 2.9\nwhere = { wait = 'implicit' }", false),
     ] {
         let expected = if holds { Verdict::Holds } else { Verdict::Fails };
         assert_eq!(verdict(claim, value), expected, "{claim}");
     }
+}
+
+/// Spinning is ten times faster here, with three times its share.
+#[test]
+fn speed_that_is_taken_from_others_is_no_rival_and_holds_no_claim() {
+    let text = |claim: &str| {
+        GOOD.replace(
+            "ascending = { wait = [\"implicit\", \"uncoordinated\"] }",
+            claim,
+        )
+    };
+    let judged = |claim: &str| {
+        let experiment = Experiment::parse(&text(claim)).unwrap();
+        let plan = Plan::new(&experiment, false).unwrap();
+        let mut record = made(&plan, |levels, _| match levels[2].as_str() {
+            "implicit" => 10.0,
+            _ => 1.0,
+        });
+        let f = metrics::named("fairness").unwrap();
+        for row in &mut record.rows {
+            let steals = row.levels[2] == "uncoordinated";
+            row.values[f] = Some(if steals { 3.0 } else { 1.0 });
+        }
+        judge(&experiment, &plan, &record, &experiment.claims[0])
+    };
+    let implicit = "where = { wait = 'implicit' }\nagainst = { wait = 'uncoordinated', hogs = [0, 1] }\nat_most = 1";
+    assert_eq!(judged(implicit).verdict, Verdict::Fails);
+    let fair = format!("{implicit}\nfair = 1.05");
+    assert_eq!(
+        judged(&fair).verdict,
+        Verdict::Unjudged,
+        "nobody to compare with"
+    );
+    let both = fair.replace(
+        "'uncoordinated', hogs",
+        "['implicit', 'uncoordinated'], hogs",
+    );
+    assert_eq!(judged(&both).verdict, Verdict::Holds);
+    let spins = judged("where = { wait = 'uncoordinated' }\nfair = 1.05\nat_most = 2");
+    assert_eq!(spins.verdict, Verdict::Fails);
+    assert!(
+        spins.evidence.contains("more than its share"),
+        "{}",
+        spins.evidence
+    );
 }
 
 #[test]
