@@ -25,13 +25,18 @@ fn preset(answers: &[&str]) -> String {
 
 /// A pair on two nodes beside `hogs` on each, for ten seconds.
 fn pair(local: &str, hogs: u32, bytes: u32, answers: &[&str]) -> Outcome {
+    pair_over("", local, hogs, bytes, answers)
+}
+
+/// The same over sockets that say so of themselves.
+fn pair_over(socket: &str, local: &str, hogs: u32, bytes: u32, answers: &[&str]) -> Outcome {
     let text = format!(
         r#"
 {}
 end = {{ time = "10s" }}
 cluster = {{ nodes = 2, switch = "200us", block = "20us" }}
 local = {{ scheduler = "{local}" }}
-network = {{ latency = "100us", send = "20us", receive = "20us" }}
+network = {{ latency = "100us", send = "20us", receive = "20us"{socket} }}
 [[job]]
 name = "pair"
 ranks = 2
@@ -123,6 +128,18 @@ fn a_prediction_of_zero_is_plain_linux() {
     let plain = pair("linux22", 2, 65536, &[block]);
     let predicted = pair("linux22", 2, 65536, &[block, &order(0.0)]);
     assert_ne!(history(&predicted), history(&plain));
+}
+
+/// A socket that holds less than a packet shows none, and one that counts headers shows small ones.
+#[test]
+fn what_a_socket_shows_is_what_is_predicted_from() {
+    let block = "wait = 'block'";
+    let predicted = |socket, bytes| pair_over(socket, "linux22", 2, bytes, &[block, &order(0.0)]);
+    let plain = |bytes| history(&pair("linux22", 2, bytes, &[block]));
+    let large = history(&predicted(", socket_limit = 4095", 65536));
+    assert_eq!(large, plain(65536));
+    let small = history(&predicted(", frame_overhead = 3968", 128));
+    assert_ne!(small, plain(128));
 }
 
 /// What a wait costs in ns: a message that comes after `t`, going to sleep that takes `block`

@@ -156,16 +156,16 @@ pub struct Mail {
 #[derive(Clone, Debug, Default)]
 pub struct Mailbox {
     mails: SmallVec<[Mail; 2]>,
-    /// Bytes that arrived and were not read.
+    /// Bytes of the socket queue that arrived and were not read.
     pub rq_bytes: u64,
-    /// Bytes that were sent and did not arrive.
+    /// Bytes of the socket queue that were sent and did not arrive.
     pub sq_bytes: u64,
 }
 
 impl Mailbox {
-    /// One arrives.
-    pub fn put(&mut self, mail: Mail) {
-        self.rq_bytes += u64::from(mail.bytes);
+    /// One arrives, which takes `queued` bytes of the socket.
+    pub fn put(&mut self, mail: Mail, queued: u64) {
+        self.rq_bytes += queued;
         self.mails.push(mail);
     }
 
@@ -177,15 +177,13 @@ impl Mailbox {
         }
     }
 
-    /// Reads the oldest of that task, or of [`ANY`].
+    /// Reads the oldest of that task, or of [`ANY`]; its bytes are the caller's to take off.
     pub fn take(&mut self, from: u32) -> Option<Mail> {
         let i = self
             .mails
             .iter()
             .position(|mail| from == ANY || mail.from == from)?;
-        let mail = self.mails.remove(i);
-        self.rq_bytes -= u64::from(mail.bytes);
-        Some(mail)
+        Some(self.mails.remove(i))
     }
 
     /// How many are unread.

@@ -12,6 +12,9 @@
 //! `nic_sample`, so it may be wrong in both directions: a needless interrupt, in which the
 //! driver sees the truth, or a message that interrupts nobody (S1, section 3.3.1).
 //!
+//! What a socket queue holds is counted in bytes as S4's kernel counts it, for `order`. S4 and Linux 2.2
+//! leave room for readings: the room that headers take, and how much a socket holds.
+//!
 //! Not modelled: contention at the receiver's link and in switches, loss.
 
 use crate::engine::SEQ_MODULUS;
@@ -46,6 +49,11 @@ pub struct Network {
     pub nic_sample: Span,
     /// What each message takes longer where policy acts on arrivals (S1, section 4.3).
     pub arrival_check: Span,
+    /// Bytes that a socket queue counts for each frame, begun or full, beside its data.
+    pub frame_overhead: u32,
+    /// What a task's socket queue counts at most; none: all that is on its way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub socket_limit: Option<u64>,
 }
 
 /// Which messages interrupt.
@@ -84,11 +92,30 @@ impl Default for Network {
             interrupt_paid_by: Payer::Interrupted,
             nic_sample: Span::ZERO,
             arrival_check: Span::ZERO,
+            frame_overhead: 0,
+            socket_limit: None,
         }
     }
 }
 
+/// Data of an Ethernet frame under TCP.
+const FRAME_BYTES: u32 = 1460;
+
 impl Network {
+    /// What a message of `bytes` takes in a socket queue.
+    pub fn queued(&self, bytes: u32) -> u64 {
+        let frames = match self.frame_overhead {
+            0 => 0,
+            _ => bytes.div_ceil(FRAME_BYTES).max(1),
+        };
+        u64::from(bytes) + u64::from(frames) * u64::from(self.frame_overhead)
+    }
+
+    /// What a socket queue shows of `queued` bytes that are unread or on their way.
+    pub fn shown(&self, queued: u64) -> u64 {
+        self.socket_limit.map_or(queued, |limit| queued.min(limit))
+    }
+
     /// Why it cannot be.
     pub fn check(&self) -> Result<(), String> {
         let instant =
@@ -179,6 +206,26 @@ impl Outbox {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_socket_counts_headers_of_frames_and_holds_so_much() {
+        let bare = Network::default();
+        let kernel = Network {
+            frame_overhead: 200,
+            socket_limit: Some(65_535),
+            ..Network::default()
+        };
+        assert_eq!(
+            [0, 8, 100_000].map(|bytes| bare.queued(bytes)),
+            [0, 8, 100_000]
+        );
+        assert_eq!(
+            [0, 8, 1460, 1461].map(|bytes| kernel.queued(bytes)),
+            [200, 208, 1660, 1861]
+        );
+        assert_eq!(kernel.shown(kernel.queued(100_000)), 65_535);
+        assert_eq!(bare.shown(bare.queued(100_000)), 100_000);
+    }
 
     proptest! {
         #[test]

@@ -48,7 +48,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             outbox.link_free_ns + self.network.latency.ns() + check_ns
         };
         let seq = outbox.put(flight);
-        self.tasks[task as usize].mailbox.sq_bytes += u64::from(bytes);
+        self.tasks[task as usize].mailbox.sq_bytes += self.network.queued(bytes);
         let job = self.job_of(task);
         self.jobs[job].nr_active += 1;
         self.agenda
@@ -59,7 +59,8 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
     pub(super) fn on_arrival(&mut self, from_node: u32, seq: u32) {
         let flight = self.nodes[from_node as usize].outbox.take(seq);
         let to = flight.to;
-        self.tasks[flight.from as usize].mailbox.sq_bytes -= u64::from(flight.bytes);
+        let queued = self.network.queued(flight.bytes);
+        self.tasks[flight.from as usize].mailbox.sq_bytes -= queued;
         self.observer.message(
             self.now_ns,
             Message {
@@ -71,10 +72,11 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         );
         if !flight.beat {
             self.tasks[to as usize].counted.nr_messages += 1;
-            self.tasks[to as usize].mailbox.put(Mail {
+            let mail = Mail {
                 from: flight.from,
                 bytes: flight.bytes,
-            });
+            };
+            self.tasks[to as usize].mailbox.put(mail, queued);
         }
         self.observe_arrival(&flight);
         self.meet(&flight, from_node);

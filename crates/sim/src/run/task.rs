@@ -170,6 +170,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         let Some(mail) = self.tasks[task as usize].mailbox.take(from) else {
             return false;
         };
+        self.tasks[task as usize].mailbox.rq_bytes -= self.network.queued(mail.bytes);
         let first = self.jobs[self.job_of(task)].first_task;
         self.tasks[task as usize].script.last = Mail {
             from: mail.from - first,
