@@ -46,6 +46,7 @@ pub fn scenario(nodes: u32, simulated: Span) -> Scenario {
         each_node: Some(1),
         threads: 1,
         placement: None,
+        slice: None,
         start: Span::ZERO,
         scatter: Span::ms(10),
     });
@@ -87,6 +88,7 @@ fn pair(number: u32) -> Job {
         each_node: None,
         threads: 1,
         placement: Some(Placement::Nodes(vec![2 * number, 2 * number + 1])),
+        slice: None,
         start: Span::ZERO,
         scatter: Span::ms(10),
     }

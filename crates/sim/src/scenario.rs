@@ -166,6 +166,9 @@ pub struct Job {
     /// Which rank goes where; not with `each_node`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
+    /// The slice its tasks ask their scheduler for, as by sched_setattr; none: the scheduler's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice: Option<Span>,
     /// When it starts.
     #[serde(default)]
     pub start: Span,
@@ -286,6 +289,14 @@ impl Scenario {
             if let Some(why) = job.refusal(&self.cluster) {
                 return refuse(format!("job {:?}: {why}", job.name));
             }
+            if job.slice == Some(Span::ZERO)
+                || job.slice.is_some() && !self.local.capabilities().slice
+            {
+                return refuse(format!(
+                    "job {:?}: slice: write one above 0, under a local scheduler that takes slices",
+                    job.name
+                ));
+            }
             if self.jobs[..i].iter().any(|other| other.name == job.name) {
                 return refuse(format!("job {:?}: two jobs have this name", job.name));
             }
@@ -398,6 +409,7 @@ each_node = 3
                 "each_node = 3\nranks = 1",
                 "leave those out",
             ),
+            ("ranks = 2", "ranks = 2\nslice = \"0ms\"", "slice"),
             ("\"hog\"", "\"latency\"", "two jobs"),
             ("job = \"latency\"", "job = \"other\"", "no job"),
             ("job = \"latency\"", "job = \"hog\"", "for ever"),

@@ -82,7 +82,7 @@ pub struct Task {
     pub left_cpu_ns: u64,
     /// See `left_cpu_ns`.
     pub ran_ns: u64,
-    /// When it was last woken by a message; `u64::MAX` once that was learned from.
+    /// When it was last woken by a message, or rung on its node; `u64::MAX` once that was learned from.
     pub woken_ns: u64,
     /// For sleeps, and asking for a peer's boost.
     pub timer: Timer,

@@ -190,6 +190,10 @@ fn lay_out<L: LocalScheduler>(scenario: &Scenario, local: &L) -> Layout<L::Task>
     }
     for (number, own) in (0..).zip(&mut layout.own) {
         local.begin(own, &mut layout.source.stream(number, Purpose::Phase));
+        let job = layout.tasks[number as usize].job;
+        if let Some(slice) = scenario.jobs[job as usize].slice {
+            local.set_slice(own, slice.ns());
+        }
     }
     layout
 }

@@ -8,6 +8,7 @@ use crate::engine::{Event, EventQueue, Kind};
 use crate::local::{LocalScheduler, NONE};
 use crate::network::{Flight, Interrupts};
 use crate::observer::{Message, Observer};
+use crate::program::ANY;
 use cosched_policy::raw;
 
 impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
@@ -33,6 +34,9 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             epoch: self.cpus[cpu as usize].epoch,
             ..Flight::default()
         };
+        if node == there {
+            self.ring(task, to);
+        }
         let outbox = &mut self.nodes[node as usize].outbox;
         let arrives_ns = if node == there {
             self.now_ns + self.network.local_latency.ns()
@@ -53,6 +57,15 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         self.jobs[job].nr_active += 1;
         self.agenda
             .push(Event::new(arrives_ns, there, Kind::Arrival, node, seq));
+    }
+
+    /// On one node the sender itself rings whom it wakes: who looks from then on knows that it wakes.
+    fn ring(&mut self, from: u32, to: u32) {
+        let it = &mut self.tasks[to as usize];
+        let awaited = it.wait_from == from || it.wait_from == ANY;
+        if it.state == TaskState::Blocked && it.waiting && awaited {
+            it.woken_ns = it.woken_ns.min(self.now_ns);
+        }
     }
 
     /// Message `seq` of that node reaches its receiver's node.

@@ -306,7 +306,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
     /// A blocked task whose message came becomes ready; it will find it when it runs.
     pub(super) fn wake(&mut self, task: u32) {
         let t = &mut self.tasks[task as usize];
-        t.woken_ns = self.now_ns;
+        t.woken_ns = t.woken_ns.min(self.now_ns);
         t.spinning = true;
         t.spin_until_ns = self.now_ns;
         let job = self.job_of(task);

@@ -93,7 +93,9 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         }
         Some(match peer.state {
             TaskState::Running => raw::COS_PEER_ON_CPU,
-            TaskState::Ready if peer.woken_ns != u64::MAX => raw::COS_PEER_WAKING,
+            TaskState::Ready | TaskState::Blocked if peer.woken_ns != u64::MAX => {
+                raw::COS_PEER_WAKING
+            }
             _ => raw::COS_PEER_OFF_CPU,
         })
     }
