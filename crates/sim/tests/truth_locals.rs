@@ -69,6 +69,28 @@ fn who_had_the_cpu_when_an_epoch_of_linux_2_2_ends_keeps_it() {
     }
 }
 
+/// By S1's table 1 two busy tasks of the fifties use 40 ms and fall ten, 40, 80, 120, 160, and then
+/// have at most 200 of each turn at the bottom: of a second the first has 40 + 40 + 80 + 120 + 160
+/// and the 120 that are left. As the code of the class has it both are back in the fifties then, and
+/// who runs is not preempted by its equal: the same first again, with 560 ms of each second.
+#[test]
+fn each_second_of_solaris_begins_anew_with_whoever_runs() {
+    let (_, turns) = hogs(
+        "scheduler = 'solaris-ts', dispwait = 'counted'",
+        2,
+        "40s",
+        3,
+    );
+    let lengths: Vec<u64> = turns.iter().map(|turn| turn.1 / 1_000_000).collect();
+    let second = [40, 40, 40, 80, 80, 120, 120, 160, 160, 120 + 40];
+    let begins = |at: &usize| lengths[*at..].starts_with(&second);
+    let first = (0..lengths.len()).find(begins).expect("such a second");
+    assert!(first < 20, "{lengths:?}");
+    let whole = lengths[first..].chunks_exact(second.len());
+    assert!(whole.len() >= 37 && whole.clone().all(|turns| turns == second));
+    assert!(turns[first..].windows(2).all(|pair| pair[0].0 != pair[1].0));
+}
+
 #[test]
 fn turns_of_stride_go_round_and_are_whole_quanta() {
     let (_, turns) = hogs("scheduler = 'stride'", 4, "20s", 0);

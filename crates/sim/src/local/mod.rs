@@ -19,7 +19,7 @@ mod stride;
 pub use cosched::Cosched;
 pub use eevdf::Eevdf;
 pub use linux22::{Linux22, Recharge, SliceEnds};
-pub use solaris_ts::{Dispwait, SolarisTs};
+pub use solaris_ts::{Boost, Dispwait, SolarisTs};
 pub use stride::Stride;
 
 use crate::cluster::Clock;

@@ -11,9 +11,11 @@
 //! the fall at expiry (priority - 10, at least 0) and `ts_lwait` (equal to `ts_slpret`,
 //! reached after any second of waiting).
 //!
-//! *dispwait*: the paper says that `ts_update` flags who sleeps at that moment; SVR4's
-//! code counts the updates since the last change of priority, asleep or not. Both readings
-//! are here, as a parameter; figure 9 of S1 can tell them apart.
+//! Two readings of whom `ts_update` raises, as the parameter *dispwait*. The paper says: who
+//! waits is raised, who sleeps is flagged, who runs stays as it is. The code of the class, as
+//! published in illumos (usr/src/uts/common/disp/ts.c: ts_update_list, ts_trapret, ts_wakeup), also has
+//! who runs pass through `ts_trapret` at once, which gives it `ts_slpret`: nobody stays low for
+//! longer than a second. There the top row has a `ts_maxwait` of 32000, so it keeps what it has.
 //!
 //! Not modelled: user priorities (nice), kernel priorities, real time.
 
@@ -24,15 +26,27 @@ use serde::{Deserialize, Serialize};
 
 const TOP: u8 = 59;
 
-/// Which sleepers get `ts_slpret`.
+/// Who gets `ts_slpret`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dispwait {
-    /// Who was asleep when `ts_update` ran (the paper's words).
+    /// Who was asleep when `ts_update` ran, on return from sleep (the paper's words).
     #[default]
     Asleep,
-    /// Who has not had its priority set since a `ts_update` ran (SVR4's code).
+    /// That, and who runs when `ts_update` does, at once (the code of the class).
     Counted,
+}
+
+/// What a boost by DCS raises: "its priority ... to the maximum" (S1, section 3.3.2) may mean either.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Boost {
+    /// The priority that the class keeps, with a whole quantum: it falls from there by tens.
+    #[default]
+    Class,
+    /// Only the place in the dispatcher's queues, for what is left of the quantum: the class
+    /// sets the priority from where it was.
+    Dispatcher,
 }
 
 /// Parameters.
@@ -43,10 +57,12 @@ pub struct SolarisTs {
     pub tick: Span,
     /// The period of `ts_update`.
     pub update: Span,
-    /// Which sleepers are raised.
+    /// Who is raised.
     pub dispwait: Dispwait,
     /// False: `ts_slpret[n]` = n, no boost after sleep (S1, figure 9).
     pub sleep_boost: bool,
+    /// What DCS raises.
+    pub boost: Boost,
     /// Every priority has this quantum instead of the table's; 0: the table (S1, section 5.1).
     pub equal_quantum: Span,
 }
@@ -58,6 +74,7 @@ impl Default for SolarisTs {
             update: Span::ms(1000),
             dispwait: Dispwait::Asleep,
             sleep_boost: true,
+            boost: Boost::Class,
             equal_quantum: Span::ZERO,
         }
     }
@@ -69,8 +86,20 @@ pub struct Task {
     priority: u8,
     /// Ticks left of the quantum.
     left: u32,
-    /// Updates since the priority was last set; or, by the paper, seen while asleep.
-    dispwait: u8,
+    /// A `ts_update` came while it slept.
+    dispwait: bool,
+    /// The dispatcher sees it at the top, whatever `priority` is.
+    at_top: bool,
+}
+
+impl Task {
+    /// The priority that the dispatcher goes by.
+    fn seen(&self) -> u8 {
+        match self.at_top {
+            true => TOP,
+            false => self.priority,
+        }
+    }
 }
 
 /// Quantum in ms and ts_slpret of table 1.
@@ -98,12 +127,24 @@ impl SolarisTs {
         (ns / self.tick.ns()).max(1) as u32
     }
 
+    /// Back from the kernel after a `ts_update`: `ts_slpret`. The top keeps what it has.
+    fn returns(&self, task: &mut Task) {
+        let slpret = match self.sleep_boost {
+            true => row(task.priority).1,
+            false => task.priority,
+        };
+        if task.priority < TOP {
+            self.set(task, slpret);
+        }
+    }
+
     /// A new priority with a whole quantum.
     fn set(&self, task: &mut Task, priority: u8) {
         *task = Task {
             priority,
             left: self.quantum_ticks(priority),
-            dispwait: 0,
+            dispwait: false,
+            at_top: false,
         };
     }
 }
@@ -134,14 +175,14 @@ impl LocalScheduler for SolarisTs {
 
     fn enqueue(&self, view: &mut View<Self>, task: u32, why: Why) {
         let it = &mut view.tasks[task as usize];
-        if why == Why::Woken && it.dispwait > 0 && self.sleep_boost {
-            self.set(it, row(it.priority).1);
+        if why == Why::Woken && it.dispwait {
+            self.returns(it);
         }
         view.ready.push(task);
     }
 
     fn key(&self, view: &View<Self>, task: u32) -> Option<i64> {
-        Some(-i64::from(view.tasks[task as usize].priority))
+        Some(-i64::from(view.tasks[task as usize].seen()))
     }
 
     fn left_ns(&self, task: &Task) -> Option<u64> {
@@ -174,12 +215,16 @@ impl LocalScheduler for SolarisTs {
 
     fn preempts(&self, view: &View<Self>, task: u32) -> bool {
         view.running == NONE
-            || view.tasks[task as usize].priority > view.tasks[view.running as usize].priority
+            || view.tasks[task as usize].seen() > view.tasks[view.running as usize].seen()
     }
 
     /// Priority 59 and the front of the queue (S1, section 3.3.2); preempts even another 59.
     fn boost(&self, view: &mut View<Self>, task: u32) {
-        self.set(&mut view.tasks[task as usize], TOP);
+        let it = &mut view.tasks[task as usize];
+        match self.boost {
+            Boost::Class => self.set(it, TOP),
+            Boost::Dispatcher => it.at_top = true,
+        }
         view.ready.retain(|other| *other != task);
         view.ready.insert(0, task);
     }
@@ -191,11 +236,8 @@ impl LocalScheduler for SolarisTs {
     }
 
     fn on_period(&self, view: &mut View<Self>, asleep: &[u32], running: &[u32]) -> bool {
-        let counted = self.dispwait == Dispwait::Counted;
-        let others = if counted { running } else { &[] };
-        for task in asleep.iter().chain(others) {
-            let it = &mut view.tasks[*task as usize];
-            it.dispwait = it.dispwait.saturating_add(1);
+        for task in asleep {
+            view.tasks[*task as usize].dispwait = true;
         }
         let mut raised = false;
         for &task in view.ready.iter() {
@@ -204,8 +246,12 @@ impl LocalScheduler for SolarisTs {
             if lwait > it.priority {
                 self.set(it, lwait);
                 raised = true;
-            } else if counted {
-                it.dispwait = it.dispwait.saturating_add(1);
+            }
+        }
+        if self.dispwait == Dispwait::Counted {
+            for task in running {
+                self.returns(&mut view.tasks[*task as usize]);
+                raised = true;
             }
         }
         raised

@@ -453,19 +453,20 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             .collect()
     }
 
-    /// Keys in the run queue have changed: the best of it may preempt.
+    /// Keys and what is left of slices have changed: the best of the run queue may preempt.
     fn reconsider(&mut self, siblings: std::ops::Range<u32>) {
         for cpu in siblings {
-            let queue = self.queue_of(cpu);
-            if self.cpus[cpu as usize].current == NONE || self.queues[queue].ready.is_empty() {
+            if self.cpus[cpu as usize].current == NONE {
                 continue;
             }
-            let Some(i) = self.best_of(cpu) else {
-                continue;
-            };
-            let best = self.queues[queue].ready[i];
-            if self.preempts(cpu, best) {
-                self.preempt(cpu);
+            let queue = self.queue_of(cpu);
+            let best = self
+                .best_of(cpu)
+                .map(|i| self.queues[queue].ready[i])
+                .filter(|best| self.preempts(cpu, *best));
+            match best {
+                Some(_) => self.preempt(cpu),
+                None => self.look(cpu),
             }
         }
     }
