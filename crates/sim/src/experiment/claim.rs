@@ -5,15 +5,21 @@
 //! to the metric at other levels (`against`). It says that the quantity lies within
 //! bounds (at each point, or its largest or smallest), that it rises or falls along a factor, or
 //! that it ascends through given levels of a factor. `tolerance` is a fraction: how much of a
-//! difference does not count. `fair` says how far above its fair share a job may be: a rival that
+//! difference does not count. `at_some` and `at_none` ask whether there is a combination of
+//! levels at which all that holds, and name those there are. `fair` says how far above its fair share a job may be: a rival that
 //! is further above is none, and a point of the claim that is lies outside every bound, since its speed is taken from
 //! others. `common` asks whether one setting suffices: the claim is judged where these
 //! factors have the one combination of levels whose worst point is best. Nothing else is allowed for: a claim that
 //! does not hold stays so, and its `finding` says why.
 
-use super::sweep::{self, lets_in, level_name, selected, Plan, Selection};
-use super::{check_metric, metrics, Experiment, Record};
+mod judge;
+
+pub use judge::judge;
+
+use super::sweep::{self, lets_in, level_name, Selection};
+use super::{check_metric, Experiment};
 use crate::statistics::Statistic;
+use judge::Judge;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -68,6 +74,12 @@ pub struct Claim {
     /// A fraction that does not count.
     #[serde(default)]
     pub tolerance: f64,
+    /// The relation holds at one combination of levels of these factors, or at more.
+    #[serde(default)]
+    pub at_some: Vec<String>,
+    /// The relation holds at no combination of levels of these factors.
+    #[serde(default)]
+    pub at_none: Vec<String>,
     /// Why it does not hold, or in which regime it does.
     #[serde(default)]
     pub finding: Option<String>,
@@ -125,8 +137,12 @@ impl Claim {
         for selection in [&self.at, &self.against, &ascending] {
             sweep::check_selection(experiment, selection)?;
         }
-        for factor in self.rises_with.iter().chain(&self.falls_with) {
+        let along = self.rises_with.iter().chain(&self.falls_with);
+        for factor in along.chain(&self.at_some).chain(&self.at_none) {
             experiment.factor(factor)?;
+        }
+        if !self.at_some.is_empty() && !self.at_none.is_empty() {
+            return Err("write one of: at_some, at_none".into());
         }
         let bounds = self.at_least.is_some() || self.at_most.is_some();
         let relations = [
@@ -258,208 +274,5 @@ fn short(value: f64) -> String {
         v if v >= 10.0 => format!("{value:.1}"),
         v if v >= 0.01 || v == 0.0 => format!("{value:.3}"),
         _ => format!("{value:.2e}"),
-    }
-}
-
-/// What a verdict comes from.
-struct Judge<'a> {
-    experiment: &'a Experiment,
-    plan: &'a Plan,
-    record: &'a Record,
-    /// The level of the sensitivity factor.
-    variant: Selection,
-}
-
-impl Judge<'_> {
-    fn value(&self, claim: &Claim, levels: &[String]) -> Result<f64, String> {
-        self.metric(claim, &claim.metric, claim.statistic, levels)
-    }
-
-    fn is_fair(&self, claim: &Claim, levels: &[String]) -> Result<bool, String> {
-        match claim.fair {
-            Some(most) => Ok(self.metric(claim, "fairness", Statistic::Mean, levels)? <= most),
-            None => Ok(true),
-        }
-    }
-
-    fn metric(
-        &self,
-        claim: &Claim,
-        name: &str,
-        statistic: Statistic,
-        levels: &[String],
-    ) -> Result<f64, String> {
-        let metric = metrics::named(name).unwrap_or(0);
-        let values = self.record.values(levels, &claim.job, metric);
-        let value = statistic.of(&values).filter(|value| value.is_finite());
-        value.ok_or_else(|| {
-            let place = sweep::place(self.experiment, levels);
-            format!("no {name} of {} at {place}", claim.job)
-        })
-    }
-
-    /// Those of `all` where the factors have the combination of levels whose largest quantity is least.
-    fn common(&self, factors: &[String], all: Vec<Quantity>) -> Vec<Quantity> {
-        let is_one = |(factor, _): &(&sweep::Factor, &String)| factors.contains(&factor.name);
-        let setting = |quantity: &Quantity| -> Vec<String> {
-            let pairs = self.experiment.factors.iter().zip(&quantity.levels);
-            pairs
-                .filter(is_one)
-                .map(|(_, level)| level.clone())
-                .collect()
-        };
-        let mut worst: BTreeMap<Vec<String>, f64> = BTreeMap::new();
-        for quantity in &all {
-            let largest = worst.entry(setting(quantity)).or_insert(f64::NEG_INFINITY);
-            *largest = largest.max(quantity.value);
-        }
-        let best = worst.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
-        let is_best = |quantity: &Quantity| best.as_ref().is_some_and(|b| b.0 == setting(quantity));
-        all.into_iter().filter(is_best).collect()
-    }
-
-    /// `levels` with each combination of what `against` says instead.
-    fn replaced(&self, against: &Selection, levels: &[String]) -> Vec<Vec<String>> {
-        let mut all = vec![levels.to_vec()];
-        for (i, factor) in self.experiment.factors.iter().enumerate() {
-            let Some(instead) = against.get(&factor.name) else {
-                continue;
-            };
-            let with = |levels: &Vec<String>, level: String| {
-                let mut other = levels.clone();
-                other[i] = level;
-                other
-            };
-            all = all
-                .iter()
-                .flat_map(|levels| {
-                    selected(instead)
-                        .into_iter()
-                        .map(|level| with(levels, level))
-                        .collect::<Vec<_>>()
-                })
-                .collect();
-        }
-        all
-    }
-
-    /// Whether `ok` holds of all neighbours along `factor`, all else equal; false where none are.
-    fn along(
-        &self,
-        factor: &str,
-        only: Option<&[String]>,
-        all: &[Quantity],
-        ok: impl Fn(f64, f64) -> bool,
-    ) -> bool {
-        let Some(at) = self
-            .experiment
-            .factors
-            .iter()
-            .position(|f| f.name == factor)
-        else {
-            return false;
-        };
-        let names = || {
-            self.experiment.factors[at]
-                .levels()
-                .into_iter()
-                .map(|level| level.name)
-                .collect()
-        };
-        let order: Vec<String> = only.map_or_else(names, <[String]>::to_vec);
-        let mut groups: BTreeMap<Vec<String>, Vec<(usize, f64)>> = BTreeMap::new();
-        for quantity in all {
-            let mut rest = quantity.levels.clone();
-            let level = rest.remove(at);
-            if let Some(place) = order.iter().position(|name| *name == level) {
-                groups
-                    .entry(rest)
-                    .or_default()
-                    .push((place, quantity.value));
-            }
-        }
-        let mut compared = 0;
-        let right = groups.values_mut().all(|group| {
-            group.sort_by_key(|(place, _)| *place);
-            let whole = only.is_none() || group.len() == order.len();
-            compared += group.len().saturating_sub(1);
-            whole && group.windows(2).all(|pair| ok(pair[0].1, pair[1].1))
-        });
-        right && compared > 0
-    }
-
-    /// Levels of the factors that the claim leaves open.
-    fn place(&self, claim: &Claim, levels: &[String]) -> String {
-        let fixed = |name: &String| {
-            let one = |s: &Selection| {
-                s.get(name)
-                    .is_some_and(|wanted| selected(wanted).len() == 1)
-            };
-            one(&claim.at) || one(&self.variant)
-        };
-        let pairs = self.experiment.factors.iter().zip(levels);
-        let open = pairs.filter(|(factor, _)| !fixed(&factor.name));
-        let words: Vec<String> = open
-            .map(|(f, level)| format!("{}={level}", f.name))
-            .collect();
-        words.join(" ")
-    }
-
-    fn judge(&self, claim: &Claim) -> (Verdict, String) {
-        match claim.quantities(self) {
-            Err(why) => (Verdict::Unjudged, why),
-            Ok(all) => {
-                let verdict = match claim.holds(self, &all) {
-                    true => Verdict::Holds,
-                    false => Verdict::Fails,
-                };
-                (verdict, claim.evidence(self, &all))
-            }
-        }
-    }
-}
-
-/// Judges one claim of `experiment` by the record of `plan`.
-pub fn judge(experiment: &Experiment, plan: &Plan, record: &Record, claim: &Claim) -> Judged {
-    let at = |variant: Selection| {
-        let judge = Judge {
-            experiment,
-            plan,
-            record,
-            variant,
-        };
-        judge.judge(claim)
-    };
-    let varied = experiment
-        .sensitivity
-        .as_ref()
-        .filter(|name| !claim.at.contains_key(*name));
-    let Some(factor) = varied.and_then(|name| experiment.factor(name).ok()) else {
-        let (verdict, evidence) = at(Selection::new());
-        return Judged {
-            verdict,
-            evidence,
-            elsewhere: Vec::new(),
-        };
-    };
-    let variant = |level: &str| Selection::from([(factor.name.clone(), toml::Value::from(level))]);
-    let there = |level: &sweep::Level| {
-        plan.points
-            .iter()
-            .any(|point| lets_in(experiment, &variant(&level.name), &point.levels))
-    };
-    let mut levels = factor
-        .levels()
-        .into_iter()
-        .filter(there)
-        .map(|level| level.name);
-    let first = levels.next().unwrap_or_default();
-    let (verdict, evidence) = at(variant(&first));
-    Judged {
-        verdict,
-        evidence,
-        elsewhere: levels
-            .map(|level| (level.clone(), at(variant(&level)).0))
-            .collect(),
     }
 }

@@ -294,6 +294,38 @@ fn the_verdict_is_that_of_the_first_level_and_others_are_shown() {
 }
 
 #[test]
+fn a_claim_may_ask_for_some_combination_of_levels_and_names_it() {
+    let value = |levels: &[String], _| levels[1].parse::<f64>().unwrap() + 1.0;
+    let some = "at_most = 2.5\nat_some = ['hogs']";
+    assert_eq!(verdict(some, value), Verdict::Holds);
+    assert_eq!(
+        verdict("at_most = 2.5\nat_none = ['hogs']", value),
+        Verdict::Fails
+    );
+    assert_eq!(
+        verdict("at_most = 0\nat_some = ['hogs']", value),
+        Verdict::Fails
+    );
+    assert_eq!(
+        verdict("at_most = 0\nat_none = ['hogs']", value),
+        Verdict::Holds
+    );
+    let text = GOOD.replace(
+        "ascending = { wait = [\"implicit\", \"uncoordinated\"] }",
+        some,
+    );
+    let experiment = Experiment::parse(&text).unwrap();
+    let plan = Plan::new(&experiment, false).unwrap();
+    let judged = judge(
+        &experiment,
+        &plan,
+        &made(&plan, value),
+        &experiment.claims[0],
+    );
+    assert_eq!(judged.evidence, "response_s: so at 2 of 3: hogs=0, hogs=1");
+}
+
+#[test]
 fn a_record_survives_half_a_line_and_half_a_run() {
     let (experiment, dir) = (good(), tempfile::tempdir().unwrap());
     let (path, plan) = (

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a claim is judged by: values of a record at the points of a plan, and their neighbours.
+//!
+//! It knows no relation: [`Claim`] says which must hold.
+
+use super::{Claim, Judged, Quantity, Verdict};
+use crate::experiment::sweep::{self, lets_in, selected, Plan, Selection};
+use crate::experiment::{metrics, Experiment, Record};
+use crate::statistics::Statistic;
+use std::collections::BTreeMap;
+
+/// What a verdict comes from.
+pub(super) struct Judge<'a> {
+    pub experiment: &'a Experiment,
+    pub plan: &'a Plan,
+    pub record: &'a Record,
+    /// The level of the sensitivity factor.
+    pub variant: Selection,
+}
+
+impl Judge<'_> {
+    pub fn value(&self, claim: &Claim, levels: &[String]) -> Result<f64, String> {
+        self.metric(claim, &claim.metric, claim.statistic, levels)
+    }
+
+    pub fn is_fair(&self, claim: &Claim, levels: &[String]) -> Result<bool, String> {
+        match claim.fair {
+            Some(most) => Ok(self.metric(claim, "fairness", Statistic::Mean, levels)? <= most),
+            None => Ok(true),
+        }
+    }
+
+    pub fn metric(
+        &self,
+        claim: &Claim,
+        name: &str,
+        statistic: Statistic,
+        levels: &[String],
+    ) -> Result<f64, String> {
+        let metric = metrics::named(name).unwrap_or(0);
+        let values = self.record.values(levels, &claim.job, metric);
+        let value = statistic.of(&values).filter(|value| value.is_finite());
+        value.ok_or_else(|| {
+            let place = sweep::place(self.experiment, levels);
+            format!("no {name} of {} at {place}", claim.job)
+        })
+    }
+
+    /// Those of `all` where the factors have the combination of levels whose largest quantity is least.
+    pub fn common(&self, factors: &[String], all: Vec<Quantity>) -> Vec<Quantity> {
+        let is_one = |(factor, _): &(&sweep::Factor, &String)| factors.contains(&factor.name);
+        let setting = |quantity: &Quantity| -> Vec<String> {
+            let pairs = self.experiment.factors.iter().zip(&quantity.levels);
+            pairs
+                .filter(is_one)
+                .map(|(_, level)| level.clone())
+                .collect()
+        };
+        let mut worst: BTreeMap<Vec<String>, f64> = BTreeMap::new();
+        for quantity in &all {
+            let largest = worst.entry(setting(quantity)).or_insert(f64::NEG_INFINITY);
+            *largest = largest.max(quantity.value);
+        }
+        let best = worst.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
+        let is_best = |quantity: &Quantity| best.as_ref().is_some_and(|b| b.0 == setting(quantity));
+        all.into_iter().filter(is_best).collect()
+    }
+
+    /// `levels` with each combination of what `against` says instead.
+    pub fn replaced(&self, against: &Selection, levels: &[String]) -> Vec<Vec<String>> {
+        let mut all = vec![levels.to_vec()];
+        for (i, factor) in self.experiment.factors.iter().enumerate() {
+            let Some(instead) = against.get(&factor.name) else {
+                continue;
+            };
+            let with = |levels: &Vec<String>, level: String| {
+                let mut other = levels.clone();
+                other[i] = level;
+                other
+            };
+            all = all
+                .iter()
+                .flat_map(|levels| {
+                    selected(instead)
+                        .into_iter()
+                        .map(|level| with(levels, level))
+                        .collect::<Vec<_>>()
+                })
+                .collect();
+        }
+        all
+    }
+
+    /// Whether `ok` holds of all neighbours along `factor`, all else equal; false where none are.
+    pub fn along(
+        &self,
+        factor: &str,
+        only: Option<&[String]>,
+        all: &[Quantity],
+        ok: impl Fn(f64, f64) -> bool,
+    ) -> bool {
+        let Some(at) = self
+            .experiment
+            .factors
+            .iter()
+            .position(|f| f.name == factor)
+        else {
+            return false;
+        };
+        let names = || {
+            self.experiment.factors[at]
+                .levels()
+                .into_iter()
+                .map(|level| level.name)
+                .collect()
+        };
+        let order: Vec<String> = only.map_or_else(names, <[String]>::to_vec);
+        let mut groups: BTreeMap<Vec<String>, Vec<(usize, f64)>> = BTreeMap::new();
+        for quantity in all {
+            let mut rest = quantity.levels.clone();
+            let level = rest.remove(at);
+            if let Some(place) = order.iter().position(|name| *name == level) {
+                groups
+                    .entry(rest)
+                    .or_default()
+                    .push((place, quantity.value));
+            }
+        }
+        let mut compared = 0;
+        let right = groups.values_mut().all(|group| {
+            group.sort_by_key(|(place, _)| *place);
+            let whole = only.is_none() || group.len() == order.len();
+            compared += group.len().saturating_sub(1);
+            whole && group.windows(2).all(|pair| ok(pair[0].1, pair[1].1))
+        });
+        right && compared > 0
+    }
+
+    /// Levels of the factors that the claim leaves open.
+    pub fn place(&self, claim: &Claim, levels: &[String]) -> String {
+        let fixed = |name: &String| {
+            let one = |s: &Selection| {
+                s.get(name)
+                    .is_some_and(|wanted| selected(wanted).len() == 1)
+            };
+            one(&claim.at) || one(&self.variant)
+        };
+        let pairs = self.experiment.factors.iter().zip(levels);
+        let open = pairs.filter(|(factor, _)| !fixed(&factor.name));
+        let words: Vec<String> = open
+            .map(|(f, level)| format!("{}={level}", f.name))
+            .collect();
+        words.join(" ")
+    }
+
+    fn judge(&self, claim: &Claim) -> (Verdict, String) {
+        let all = match claim.quantities(self) {
+            Err(why) => return (Verdict::Unjudged, why),
+            Ok(all) => all,
+        };
+        let (holds, evidence) = match claim.at_some.is_empty() && claim.at_none.is_empty() {
+            true => (claim.holds(self, &all), claim.evidence(self, &all)),
+            false => self.by_cell(claim, all),
+        };
+        let verdict = match holds {
+            true => Verdict::Holds,
+            false => Verdict::Fails,
+        };
+        (verdict, evidence)
+    }
+
+    /// Whether the relation holds at some combination, or at none, and at which it does.
+    fn by_cell(&self, claim: &Claim, all: Vec<Quantity>) -> (bool, String) {
+        let mut cells: Vec<(String, Vec<Quantity>)> = Vec::new();
+        for quantity in all {
+            let name = self.cell(claim, &quantity.levels);
+            match cells.iter_mut().find(|(other, _)| *other == name) {
+                Some((_, there)) => there.push(quantity),
+                None => cells.push((name, vec![quantity])),
+            }
+        }
+        let those = cells
+            .iter()
+            .filter(|(_, there)| claim.holds(self, there))
+            .map(|(name, _)| name.as_str());
+        let those: Vec<&str> = those.collect();
+        let evidence = match those.len() {
+            0 => format!("{}: so at none of {}", claim.metric, cells.len()),
+            n => format!(
+                "{}: so at {n} of {}: {}",
+                claim.metric,
+                cells.len(),
+                those.join(", ")
+            ),
+        };
+        (those.is_empty() != claim.at_none.is_empty(), evidence)
+    }
+
+    /// The levels of the factors of `at_some` or `at_none`.
+    fn cell(&self, claim: &Claim, levels: &[String]) -> String {
+        let pairs = self.experiment.factors.iter().zip(levels);
+        let named = pairs
+            .filter(|(f, _)| claim.at_some.contains(&f.name) || claim.at_none.contains(&f.name));
+        let words: Vec<String> = named
+            .map(|(f, level)| format!("{}={level}", f.name))
+            .collect();
+        words.join(" ")
+    }
+}
+
+/// Judges one claim of `experiment` by the record of `plan`.
+pub fn judge(experiment: &Experiment, plan: &Plan, record: &Record, claim: &Claim) -> Judged {
+    let at = |variant: Selection| {
+        let judge = Judge {
+            experiment,
+            plan,
+            record,
+            variant,
+        };
+        judge.judge(claim)
+    };
+    let varied = experiment
+        .sensitivity
+        .as_ref()
+        .filter(|name| !claim.at.contains_key(*name));
+    let Some(factor) = varied.and_then(|name| experiment.factor(name).ok()) else {
+        let (verdict, evidence) = at(Selection::new());
+        return Judged {
+            verdict,
+            evidence,
+            elsewhere: Vec::new(),
+        };
+    };
+    let variant = |level: &str| Selection::from([(factor.name.clone(), toml::Value::from(level))]);
+    let there = |level: &sweep::Level| {
+        plan.points
+            .iter()
+            .any(|point| lets_in(experiment, &variant(&level.name), &point.levels))
+    };
+    let mut levels = factor
+        .levels()
+        .into_iter()
+        .filter(there)
+        .map(|level| level.name);
+    let first = levels.next().unwrap_or_default();
+    let (verdict, evidence) = at(variant(&first));
+    Judged {
+        verdict,
+        evidence,
+        elsewhere: levels
+            .map(|level| (level.clone(), at(variant(&level)).0))
+            .collect(),
+    }
+}
