@@ -359,7 +359,9 @@ fn experiments(to: &Path) -> Vec<PathBuf> {
         .map(|dir| {
             let copy = to.join(dir.strip_prefix(&from).unwrap());
             fs::create_dir_all(&copy).unwrap();
-            fs::copy(dir.join("experiment.toml"), copy.join("experiment.toml")).unwrap();
+            for name in ["experiment.toml", "measured.csv"] {
+                let _ = fs::copy(dir.join(name), copy.join(name));
+            }
             copy
         })
         .collect();
@@ -380,4 +382,32 @@ fn all_experiments_run_quick_and_what_must_hold_holds() {
             .assert();
         done.code(0);
     }
+}
+
+/// Both sides are data: what was measured once, and a simulation that gives the same bytes each time.
+#[test]
+fn simulations_are_within_20_percent_of_what_was_measured() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut folders = experiments(dir.path());
+    folders.retain(|folder| folder.join("measured.csv").exists() && !folder.ends_with("latency"));
+    assert_eq!(folders.len(), 2);
+    let sim = |args: &[&str]| {
+        let mut command = Command::cargo_bin("cosched").unwrap();
+        command.arg("sim").args(args).args(&folders).assert()
+    };
+    sim(&["run", "--quick"]).code(0);
+    sim(&["validate", "--quick"])
+        .code(0)
+        .stdout(contains("Median error of the 24 judged cells"));
+    sim(&["validate", "--quick", "--at-most", "0.001"]).code(1);
+    sim(&[
+        "validate",
+        "--quick",
+        "--calibration",
+        "barrier",
+        "--calibration",
+        "sor",
+    ])
+    .code(2)
+    .stderr(contains("no cell is judged"));
 }

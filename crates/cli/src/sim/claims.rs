@@ -21,7 +21,8 @@ use std::path::{Path, PathBuf};
 struct Paper {
     /// Short name and title.
     title: String,
-    #[serde(rename = "claim")]
+    /// None, where the experiments of a folder are of no paper.
+    #[serde(rename = "claim", default)]
     claims: Vec<Listed>,
 }
 
@@ -63,6 +64,9 @@ pub fn text(folders: &[Folder]) -> Result<String> {
          a verdict, the line says so. No parameter was chosen to make a claim hold.\n",
     );
     for paper in papers(folders)? {
+        if paper.claims.is_empty() {
+            continue;
+        }
         writeln!(
             text,
             "\n## {}\n\n| claim | verdict | found |\n|---|---|---|",

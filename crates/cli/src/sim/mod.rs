@@ -2,7 +2,8 @@
 //! `cosched sim`: experiments on a simulated cluster, from their files to verdicts.
 //!
 //! One module per action: `run` makes a record, `check` judges its claims, `trace` shows one
-//! schedule, `bench` measures the simulator, `figure` draws and writes from the record alone.
+//! schedule, `bench` measures the simulator, `figure` draws and writes from the record alone, `validate`
+//! holds records to measurements of the same cases.
 //! What an experiment, a record and a verdict are is the simulator's business
 //! (`cosched_sim::experiment`); here are files, progress and words.
 
@@ -13,6 +14,7 @@ mod figure;
 mod folder;
 mod run;
 mod trace;
+mod validate;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -32,6 +34,7 @@ enum Action {
     Trace(trace::Args),
     Bench(bench::Args),
     Figure(figure::Args),
+    Validate(validate::Args),
 }
 
 /// Does what `args` say; exit 1 where a claim that must hold does not.
@@ -42,5 +45,6 @@ pub fn main(args: &Args) -> Result<ExitCode> {
         Action::Trace(args) => trace::main(args),
         Action::Bench(args) => bench::main(args),
         Action::Figure(args) => figure::main(args),
+        Action::Validate(args) => validate::main(args),
     }
 }
