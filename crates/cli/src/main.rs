@@ -14,6 +14,7 @@ mod plot;
 mod policy;
 mod report;
 mod run;
+mod say;
 mod sim;
 
 use clap::{Parser, Subcommand};

@@ -14,7 +14,7 @@ use crate::network::Network;
 use crate::program::Workload;
 use crate::units::Span;
 use crate::SimError;
-use cosched_policy::{load, resolve, Body, Preset, Resolved};
+use cosched_policy::{load, raw, resolve, Body, Preset, Resolved};
 use serde::{Deserialize, Serialize};
 
 /// One simulation.
@@ -286,6 +286,9 @@ impl Scenario {
         }
         let mut tasks = 0;
         for (i, job) in self.jobs.iter().enumerate() {
+            if job.name.is_empty() || job.name.contains(char::is_control) {
+                return refuse(format!("job {:?}: write a name of one line", job.name));
+            }
             if let Some(why) = job.refusal(&self.cluster) {
                 return refuse(format!("job {:?}: {why}", job.name));
             }
@@ -349,8 +352,21 @@ impl Scenario {
                 Preset::parse("policy", &table.to_string())?
             }
         };
-        Ok(resolve(&preset, &[Body::Sim])?)
+        let resolved = resolve(&preset, &[Body::Sim])?;
+        if asks_nobody(&resolved) {
+            let why = "policy: nothing asks fairness: write arrival = \"boost\" or periodic = \"boost_pending\", or fairness = \"none\"";
+            return Err(SimError::Scenario(why.into()));
+        }
+        Ok(resolved)
     }
+}
+
+/// Whether the parameters of fairness would be read by no part.
+fn asks_nobody(resolved: &Resolved) -> bool {
+    let answer = |question: u32| resolved.taken[question as usize].choice.answer.word;
+    let asked =
+        answer(raw::COS_Q_ARRIVAL) == "boost" || answer(raw::COS_Q_PERIODIC) == "boost_pending";
+    answer(raw::COS_Q_FAIRNESS) != "none" && !asked
 }
 
 #[cfg(test)]
@@ -414,6 +430,13 @@ each_node = 3
             ("job = \"latency\"", "job = \"other\"", "no job"),
             ("job = \"latency\"", "job = \"hog\"", "for ever"),
             ("each_node = 3", "each_node = 1000000", "tasks"),
+            ("\"hog\"", "\"h\\nog\"", "one line"),
+            ("\"250us\"", "\"580y\"", "at most"),
+            (
+                "\"solaris-ts\"",
+                "\"solaris-ts\"\nupdate = \"1ns\"",
+                "1us or more",
+            ),
             (
                 "kind = \"calcula\"",
                 "kind = \"calcula\", work = \"0us\"",

@@ -16,6 +16,9 @@ impl Span {
     /// No time.
     pub const ZERO: Span = Span(Nanos(0));
 
+    /// Of those that are read; with longer ones sums would not fit.
+    const MOST: Span = Span::s(30 * 24 * 3600);
+
     /// That many microseconds.
     pub const fn us(us: u64) -> Self {
         Span(Nanos(us * 1_000))
@@ -54,9 +57,13 @@ impl<'de> Deserialize<'de> for Span {
         let text = text(deserializer, "a duration", "10ms")?;
         let wrong =
             || de::Error::custom(format!("{text:?} is no duration: write one like \"10ms\""));
-        duration::parse(&text)
-            .map(|ns| Span(Nanos(ns)))
-            .ok_or_else(wrong)
+        let span = Span(Nanos(duration::parse(&text).ok_or_else(wrong)?));
+        if span > Span::MOST {
+            return Err(de::Error::custom(format!(
+                "{text:?} is too long: write at most \"30days\""
+            )));
+        }
+        Ok(span)
     }
 }
 
@@ -147,7 +154,7 @@ mod tests {
             assert_eq!(back.x.ns(), ns, "{text}");
         }
         assert!(span("1600").unwrap_err().contains("with its unit"));
-        for wrong in ["'1600'", "''", "'-1us'", "'99999999999y'"] {
+        for wrong in ["'1600'", "''", "'-1us'", "'99999999999y'", "'31days'"] {
             assert!(span(wrong).is_err(), "{wrong}");
         }
     }

@@ -45,6 +45,7 @@ use self::plan::{Plan, Work};
 use self::record::Record;
 use self::series::{Sample, Series};
 use self::verdict::Line;
+use crate::say::say;
 
 pub use self::cpus::PinArgs;
 pub use self::hog::HogArgs;
@@ -110,21 +111,13 @@ fn show(
             "interrupted": series.interrupted,
             "lines": lines,
         });
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&all).context("cannot write JSON")?
-        );
-        return Ok(());
+        return say(serde_json::to_string_pretty(&all).context("cannot write JSON")?);
     }
     if lines.is_empty() {
         return Ok(());
     }
-    print!("{}", table::render(lines));
-    print!(
-        "{}",
-        table::legend(lines, fair, time_source, series.nr_repeated)
-    );
-    Ok(())
+    let legend = table::legend(lines, fair, time_source, series.nr_repeated);
+    say((table::render(lines) + &legend).trim_end())
 }
 
 /// On a terminal; silent elsewhere.

@@ -7,6 +7,7 @@
 //! its start if none came. Of several started at once one wins; the others
 //! wait until it listens, and are content.
 
+use crate::say::say;
 use crate::{
     fault::Fault,
     keeper::{self, house, house::House, JobPage, Keeper, Leave},
@@ -46,7 +47,7 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     })?;
     let socket = house::shared_socket(&keeper);
     if args.print_path {
-        println!("{}", socket.display());
+        say(socket.display())?;
     } else if args.stay {
         stay(&socket)?;
     } else if !keeper::is_listening(&socket) {

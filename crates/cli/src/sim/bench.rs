@@ -5,6 +5,7 @@
 //! and the median printed with both extremes. The two queues must give the same history.
 
 use crate::fault::Fault;
+use crate::say::say;
 use anyhow::{ensure, Result};
 use cosched_model::Nanos;
 use cosched_sim::bench::{bench, Rate};
@@ -40,11 +41,10 @@ pub fn main(args: &Args) -> Result<ExitCode> {
         same,
         "the queues gave different histories: a defect of the simulator"
     );
-    println!(
-        "{} nodes, {} events in {time} simulated, one core",
-        args.nodes & !1,
-        all[0].events
-    );
+    let (nodes, events) = (args.nodes & !1, all[0].events);
+    say(format_args!(
+        "{nodes} nodes, {events} events in {time} simulated, one core"
+    ))?;
     let mut queues: Vec<&str> = all.iter().map(|rate| rate.queue).collect();
     queues.dedup();
     queues.truncate(2);
@@ -53,10 +53,10 @@ pub fn main(args: &Args) -> Result<ExitCode> {
         let mut rates: Vec<f64> = of.map(Rate::millions_per_s).collect();
         rates.sort_by(f64::total_cmp);
         let (low, high) = (rates[0], rates[rates.len() - 1]);
-        println!(
-            "{queue:8} {:6.2} M events/s ({low:.2} to {high:.2})",
-            rates[rates.len() / 2]
-        );
+        let median = rates[rates.len() / 2];
+        say(format_args!(
+            "{queue:8} {median:6.2} M events/s ({low:.2} to {high:.2})"
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
 }

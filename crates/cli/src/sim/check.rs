@@ -5,6 +5,7 @@
 //! it. Exit 1 where a claim that must hold does not, or cannot be judged.
 
 use super::folder::Folder;
+use crate::say::say;
 use anyhow::Result;
 use comfy_table::{presets::NOTHING, ContentArrangement, Table};
 use cosched_sim::experiment::{judge, Claim, Judged, Verdict};
@@ -28,12 +29,8 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     for dir in &args.dirs {
         let folder = Folder::open(dir, args.quick)?;
         let verdicts = verdicts(&folder)?;
-        println!(
-            "{}: {}\n{}\n",
-            folder.name(),
-            folder.experiment.question,
-            table(&verdicts)
-        );
+        let (name, question) = (folder.name(), &folder.experiment.question);
+        say(format_args!("{name}: {question}\n{}\n", table(&verdicts)))?;
         let wrong = verdicts
             .iter()
             .filter(|(claim, judged)| is_broken(claim, judged));

@@ -11,6 +11,7 @@
 
 use super::folder::{fault, Folder, REVISION};
 use crate::fault::Fault;
+use crate::say::say;
 use anyhow::Result;
 use cosched_sim::experiment::record::{rows_of, scenario_of, Journal, Record, Row, Run};
 use cosched_sim::experiment::sweep::{dedicated, fingerprint, place};
@@ -75,7 +76,9 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     let mut folders = Vec::new();
     for dir in &args.dirs {
         let mut folder = Folder::open(dir, args.quick)?;
-        folder.plan.replications = args.seeds.unwrap_or(folder.plan.replications);
+        if let Some(replications) = args.seeds {
+            folder.plan.repeat(replications).map_err(Fault::Usage)?;
+        }
         folders.push(folder);
     }
     for folder in &folders {
@@ -159,13 +162,8 @@ fn experiment(folder: &Folder, shard: Option<(u64, u64)>) -> Result<()> {
     for shard in shards {
         std::fs::remove_file(shard)?;
     }
-    println!(
-        "{}: {} runs, {} of them now",
-        path.display(),
-        nr_runs(&record),
-        missing.len()
-    );
-    Ok(())
+    let (path, all, now) = (path.display(), nr_runs(&record), missing.len());
+    say(format_args!("{path}: {all} runs, {now} of them now"))
 }
 
 fn nr_runs(record: &Record) -> usize {

@@ -7,6 +7,7 @@
 
 use super::folder::Folder;
 use crate::fault::Fault;
+use crate::say::say;
 use anyhow::{Context, Result};
 use cosched_sim::experiment::sweep::{check_selection, lets_in, Selection};
 use cosched_sim::units::Span;
@@ -55,10 +56,10 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     let slices = trace
         .end(outcome.ended_at.0)
         .with_context(|| format!("cannot write {}", args.out.display()))?;
-    println!(
-        "{}: {slices} slices; open it at ui.perfetto.dev",
-        args.out.display()
-    );
+    let out = args.out.display();
+    say(format_args!(
+        "{out}: {slices} slices; open it at ui.perfetto.dev"
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -169,6 +169,10 @@ impl Claim {
         for factor in &self.common {
             experiment.factor(factor)?;
         }
+        let mut bounds = self.at_least.iter().chain(&self.at_most).chain(&self.fair);
+        if !bounds.all(|bound| bound.is_finite()) {
+            return Err("at_least, at_most, fair: write a number".into());
+        }
         if !(0.0..1.0).contains(&self.tolerance) {
             return Err("tolerance: write a fraction from 0 to below 1".into());
         }

@@ -114,11 +114,15 @@ impl Experiment {
         let jobs = self.job_names();
         for claim in &self.claims {
             let named = |why| format!("claim {:?} ({}): {why}", claim.id, claim.text);
+            one_line(&claim.id).map_err(named)?;
             claim.check(self, &jobs).map_err(named)?;
         }
-        for figure in &self.figures {
+        for (i, figure) in self.figures.iter().enumerate() {
             let named = |why| format!("figure {:?}: {why}", figure.name);
             figure.check(self, &jobs).map_err(named)?;
+            if self.figures[..i].iter().any(|it| it.name == figure.name) {
+                return Err(named("two figures have this name".to_owned()));
+            }
         }
         Ok(())
     }
@@ -133,6 +137,7 @@ impl Experiment {
             if taken {
                 return Err(format!("factor {:?}: the name is taken", factor.name));
             }
+            one_line(&factor.name).map_err(|why| format!("factor {:?}: {why}", factor.name))?;
             factor.check()?;
         }
         Ok(())
@@ -159,11 +164,22 @@ impl Experiment {
 
 impl Figure {
     fn check(&self, experiment: &Experiment, jobs: &[String]) -> Result<(), String> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if self.name.is_empty() || !self.name.chars().all(plain) {
+            return Err("it names a file: write letters, digits, - and _".to_owned());
+        }
         experiment.factor(&self.x)?;
         experiment.factor(&self.series)?;
         sweep::check_selection(experiment, &self.at)?;
         check_metric(&self.metric, &self.job, jobs)
     }
+}
+
+/// Names stand in tables and in lines of a record.
+fn one_line(name: &str) -> Result<(), String> {
+    let ok = !name.is_empty() && !name.contains(char::is_control);
+    ok.then_some(())
+        .ok_or_else(|| "write a name of one line".to_owned())
 }
 
 /// Whether both exist.
@@ -179,5 +195,7 @@ fn check_metric(metric: &str, job: &str, jobs: &[String]) -> Result<(), String> 
     Ok(())
 }
 
+#[cfg(test)]
+mod fuzz;
 #[cfg(test)]
 mod tests;

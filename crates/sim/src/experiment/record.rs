@@ -153,7 +153,11 @@ impl Row {
         fields
     }
 
+    /// None where it is no row; a quote too many makes one of several lines.
     fn parse(fields: &csv::StringRecord, nr_factors: usize) -> Option<Row> {
+        if fields.iter().any(|field| field.contains(char::is_control)) {
+            return None;
+        }
         let at = |i: usize| fields.get(nr_factors + i).map(str::to_owned);
         let number = |i: usize| match fields.get(nr_factors + 2 + i)? {
             "" => Some(None),
@@ -184,25 +188,31 @@ fn as_csv(rows: impl IntoIterator<Item = Vec<String>>) -> Vec<u8> {
     writer.into_inner().expect("memory takes all")
 }
 
+/// How many of `bytes` are lines that have an end.
+fn whole_lines(bytes: &[u8]) -> usize {
+    let end = bytes.iter().rposition(|byte| *byte == b'\n');
+    end.map_or(0, |end| end + 1)
+}
+
 impl Record {
     /// Reads `path`; a file that is not there is empty. Rows of runs that are not whole are left out.
     pub fn read(experiment: &Experiment, path: &Path) -> Result<Self, RecordError> {
-        let text = match std::fs::read_to_string(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        let bytes = match std::fs::read(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             other => other.map_err(file_error(path))?,
         };
-        let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+        let whole = &bytes[..whole_lines(&bytes)];
         let foreign = |why: String| RecordError::Foreign {
             path: path.to_owned(),
             why,
         };
-        let begins = as_csv([header(experiment)]).starts_with(text.as_bytes());
+        let begins = as_csv([header(experiment)]).starts_with(&bytes);
         if whole.is_empty() && !begins {
             return Err(foreign("it is no record".to_owned()));
         }
         let mut reader = csv::ReaderBuilder::new()
             .has_headers(false)
-            .from_reader(whole.as_bytes());
+            .from_reader(whole);
         let mut record = Record::default();
         for (number, fields) in reader.records().enumerate() {
             let fields = fields.map_err(|error| foreign(error.to_string()))?;
@@ -362,10 +372,7 @@ impl Journal {
             .map_err(|_| RecordError::Busy(path.to_owned()))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(&error)?;
-        let whole = bytes
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map_or(0, |end| end + 1);
+        let whole = whole_lines(&bytes);
         let mut journal = Journal {
             path: path.to_owned(),
             file,

@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-/// More points are a slip of the pen.
+/// More points, or runs in all, are a slip of the pen.
 const MOST_POINTS: usize = 100_000;
+const MOST_RUNS: u64 = 10_000_000;
 
 /// What varies.
 #[derive(Clone, Debug, Deserialize)]
@@ -147,7 +148,7 @@ impl Factor {
         }
         if names
             .iter()
-            .any(|name| name.is_empty() || name.contains('\n'))
+            .any(|name| name.is_empty() || name.contains(char::is_control))
         {
             return refuse(
                 "give each level a name of one line; a table of values needs a level with a name",
@@ -193,10 +194,24 @@ impl Plan {
             true => experiment.quick.replications,
             false => experiment.replications,
         };
-        Ok(Plan {
+        let mut plan = Plan {
             points,
             replications,
-        })
+        };
+        plan.repeat(replications)?;
+        Ok(plan)
+    }
+
+    /// Takes another number of replications.
+    pub fn repeat(&mut self, replications: u64) -> Result<(), String> {
+        let runs = replications.saturating_mul(self.points.len() as u64);
+        if runs > MOST_RUNS {
+            return Err(format!(
+                "more than {MOST_RUNS} runs: write fewer replications"
+            ));
+        }
+        self.replications = replications;
+        Ok(())
     }
 }
 

@@ -236,8 +236,8 @@ impl Params {
     pub fn check(&self) -> Result<(), String> {
         let tick_ns = with_scheduler!(self, local => local.tick_ns());
         let period_ns = with_scheduler!(self, local => local.period_ns());
-        if tick_ns == 0 || period_ns == Some(0) {
-            return Err("local: a tick or period of no length: write 1us or more".into());
+        if tick_ns.min(period_ns.unwrap_or(u64::MAX)) < 1_000 {
+            return Err("local: too short a tick or period: write 1us or more".into());
         }
         match with_scheduler!(self, local => local.refuses()) {
             Some(why) => Err(why),
