@@ -2,7 +2,7 @@
 //! Truth about policy in the simulated cluster: limits in which one answer is another, and
 //! bounds that follow from its rule alone.
 
-use cosched_sim::{simulate, Outcome, Scenario};
+use cosched_sim::{simulate, Activity, Observer, Outcome, Scenario, TaskName};
 use proptest::prelude::*;
 
 /// A preset that leaves all to the local scheduler but for `answers`.
@@ -30,6 +30,10 @@ fn pair(local: &str, hogs: u32, bytes: u32, answers: &[&str]) -> Outcome {
 
 /// The same over sockets that say so of themselves.
 fn pair_over(socket: &str, local: &str, hogs: u32, bytes: u32, answers: &[&str]) -> Outcome {
+    simulate(&beside(socket, local, hogs, bytes, answers), &mut ()).expect("an outcome")
+}
+
+fn beside(socket: &str, local: &str, hogs: u32, bytes: u32, answers: &[&str]) -> Scenario {
     let text = format!(
         r#"
 {}
@@ -48,7 +52,7 @@ workload = {{ kind = "calcula" }}
 "#,
         preset(answers)
     );
-    simulate(&Scenario::parse(&text).expect("a scenario"), &mut ()).expect("an outcome")
+    Scenario::parse(&text).expect("a scenario")
 }
 
 fn boosts(outcome: &Outcome) -> Vec<u64> {
@@ -107,6 +111,50 @@ fn equation_1_bounds_the_number_of_boosts() {
             );
             assert!(all.iter().all(|boosts| *boosts > 1), "{local} {e} {all:?}");
         }
+    }
+}
+
+/// Who has each CPU next after a boost there.
+#[derive(Default)]
+struct Kicks {
+    nodes: Vec<u32>,
+    /// By CPU: boosted, and not seen on it yet.
+    due: [Option<u32>; 2],
+    kicked: u32,
+    others: u32,
+}
+
+impl Observer for Kicks {
+    fn begin(&mut self, tasks: &[TaskName]) {
+        self.nodes = tasks.iter().map(|task| task.node).collect();
+    }
+
+    fn boost(&mut self, _: u64, task: u32) {
+        self.due[self.nodes[task as usize] as usize] = Some(task);
+    }
+
+    fn cpu(&mut self, _: u64, cpu: u32, activity: Activity) {
+        let (Activity::Run(task) | Activity::Spin(task)) = activity else {
+            return;
+        };
+        match self.due[cpu as usize].take() {
+            Some(due) if due == task => self.kicked += 1,
+            Some(_) => self.others += 1,
+            None => {}
+        }
+    }
+}
+
+/// A boost kicks the CPU: whoever has it does not run on until its slice ends (S1, section 3.3.2).
+#[test]
+fn a_boosted_task_is_the_next_to_run() {
+    for local in ["solaris-ts", "eevdf", "stride"] {
+        let answers = ["arrival = 'boost'", "fairness = 'always'"];
+        let mut kicks = Kicks::default();
+        let scenario = beside("", local, 2, 128, &answers);
+        simulate(&scenario, &mut kicks).expect("an outcome");
+        assert!(kicks.kicked > 10, "{local}: {}", kicks.kicked);
+        assert_eq!(kicks.others, 0, "{local}");
     }
 }
 
