@@ -201,7 +201,7 @@ fn text(programs: &[Program], errors: &[f64], at_most: f64) -> Result<String> {
         } else {
             "used for calibration, not judged"
         };
-        writeln!(
+        write!(
             text,
             "\n## {}: {role}\n\n![{}](../experiments/{}/validated.svg)\n\n{}",
             program.name,
