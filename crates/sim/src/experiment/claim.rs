@@ -162,9 +162,10 @@ impl Claim {
         if self.take != Take::Each && !bounds {
             return Err("take is about at_least and at_most".into());
         }
-        let least = self.at_most.is_none() || self.at_least.is_some();
-        if least && (self.fair.is_some() || !self.common.is_empty()) {
-            return Err("fair and common are about at_most alone".into());
+        let most = self.at_most.is_some() && self.at_least.is_none();
+        let worst = self.at_least.is_some() && self.at_most.is_none() && self.take == Take::Max;
+        if !(most || worst) && (self.fair.is_some() || !self.common.is_empty()) {
+            return Err("fair and common are about at_most alone, or at_least of take max".into());
         }
         for factor in &self.common {
             experiment.factor(factor)?;

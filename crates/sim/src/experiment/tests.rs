@@ -212,7 +212,7 @@ fn every_wrong_line_is_refused_in_one_line_that_names_it() {
 }
 
 #[test]
-fn fair_and_common_are_refused_beside_other_relations_than_at_most() {
+fn fair_and_common_are_refused_where_unfair_points_could_help_a_claim() {
     for key in ["fair = 1.05", "common = ['hogs']"] {
         let with = format!("{key}\nascending");
         let why = Experiment::parse(&GOOD.replacen("ascending", &with, 1)).unwrap_err();
@@ -245,6 +245,8 @@ fn relations_are_judged_at_every_point() {
         ("at_most = 3", false),
         ("at_most = 3\ncommon = ['wait']", true),
         ("at_most = 2.9\ncommon = ['wait']", false),
+        ("at_least = 2.9\ntake = 'max'\ncommon = ['wait']", true),
+        ("at_least = 3.1\ntake = 'max'\ncommon = ['wait']", false),
         ("at_most = 10\ncommon = ['wait', 'hogs']\nwhere = { hogs = [1, 2] }", true),
         ("at_most = 3\nfair = 3\nwhere = { wait = 'implicit' }", true),
         ("at_most = 3\nfair = 2.9\nwhere = { wait = 'implicit' }", false),
