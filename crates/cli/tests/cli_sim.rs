@@ -158,7 +158,7 @@ fn figures_readme_and_claims_come_from_the_record() {
     );
     assert!(small
         .bytes("claims.md")
-        .contains("| T.1: spinning is slower | **reproduced** |"));
+        .contains("| T.1 | spinning is slower | **reproduced** |"));
     let unjudged = list.to_owned() + "[[claim]]\nid = \"T.2\"\ntext = \"more\"\n";
     fs::write(&paper, unjudged).unwrap();
     small.sim(&figure).code(2).stderr(contains("T.2"));
