@@ -9,6 +9,7 @@ use anyhow::{anyhow, Result};
 use cosched_sim::statistics::Estimate;
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::coord::Shift;
+use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 
 /// Told apart by people who see colours differently (Okabe and Ito).
@@ -21,6 +22,8 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(86, 180, 233),
     RGBColor(0, 0, 0),
 ];
+/// Pixels of a dash that no line is longer than.
+const SOLID: u32 = 10_000;
 const FONT: &str = "sans-serif";
 
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -68,6 +71,12 @@ pub fn bounds(curves: &[Curve]) -> (f64, f64) {
     })
 }
 
+/// Colour and dash of a curve: when all colours are used they come again, dashed.
+fn style(number: usize) -> (RGBColor, u32) {
+    let dash = if number < COLOURS.len() { SOLID } else { 6 };
+    (COLOURS[number % COLOURS.len()], dash)
+}
+
 /// Draws `curves` over the vertical `scale`, with a thin line at `level`.
 pub fn panel<Y>(
     area: &Area<'_>,
@@ -97,13 +106,18 @@ where
         .draw()?;
     let level = level.map(|y| LineSeries::new(ends.map(|x| (x, y)), BLACK.mix(0.5)));
     level.map(|line| chart.draw_series(line)).transpose()?;
-    for (curve, colour) in curves.iter().zip(COLOURS.into_iter().cycle()) {
+    for (number, curve) in curves.iter().enumerate() {
+        let (colour, dash) = style(number);
         let points = curve.points.iter();
         let line = points.clone().map(|(x, y)| (*x, y.value));
+        let thin = colour.stroke_width(2);
         chart
-            .draw_series(LineSeries::new(line, colour.stroke_width(2)))?
+            .draw_series(DashedLineSeries::new(line, dash, 4, thin))?
             .label(&curve.name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(3)));
+            .legend(move |(x, y)| {
+                let ends = [(x, y), (x + 18, y)];
+                DashedPathElement::new(ends, dash, 4, colour.stroke_width(3))
+            });
         chart.draw_series(points.map(|(x, y)| {
             let low = y.low.max(y.value * 0.01); // a logarithmic axis has no 0
             ErrorBar::new_vertical(*x, low, y.value, y.high, colour.filled(), 7)

@@ -16,9 +16,11 @@ pub use load::Load;
 pub use task::{Counted, Mail, Next, Script, Task, TaskState};
 
 use crate::engine::Timer;
-use crate::local::NONE;
 use crate::network::Outbox;
 use std::ops::Range;
+
+/// No task.
+pub const NONE: u32 = u32::MAX;
 
 /// What a CPU does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

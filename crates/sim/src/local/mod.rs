@@ -22,13 +22,12 @@ pub use linux22::{Linux22, Recharge, SliceEnds};
 pub use solaris_ts::{Boost, Dispwait, SolarisTs};
 pub use stride::Stride;
 
+pub use crate::cluster::NONE;
+
 use crate::cluster::Clock;
 use crate::random::Stream;
 use crate::units::Span;
 use serde::{Deserialize, Serialize};
-
-/// No task.
-pub const NONE: u32 = u32::MAX;
 
 /// Which verdicts of policy a local scheduler can realise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
