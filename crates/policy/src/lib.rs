@@ -21,7 +21,7 @@ mod value;
 pub use error::Error;
 pub use load::{built_in, load};
 pub use native::Params;
-pub use preset::{Choice, Preset, Want};
+pub use preset::{place_of, Choice, Preset, Want};
 pub use resolve::{resolve, sketch, Resolved, Taken};
 pub use table::Body;
 

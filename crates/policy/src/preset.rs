@@ -133,15 +133,20 @@ impl Choice {
 }
 
 fn syntax(origin: &str, text: &str, error: &toml::de::Error) -> Error {
-    let start = error.span().map_or(0, |span| span.start.min(text.len()));
+    let (line, why) = place_of(text, error);
     Error::Syntax {
         origin: origin.to_owned(),
-        line: 1 + text.as_bytes()[..start]
-            .iter()
-            .filter(|c| **c == b'\n')
-            .count(),
-        why: error.message().lines().collect::<Vec<_>>().join("; "),
+        line,
+        why,
     }
+}
+
+/// The line of `text` at which it is not the TOML that it should be, and why, in one line.
+pub fn place_of(text: &str, error: &toml::de::Error) -> (usize, String) {
+    let start = error.span().map_or(0, |span| span.start.min(text.len()));
+    let before = &text.as_bytes()[..start];
+    let line = 1 + before.iter().filter(|c| **c == b'\n').count();
+    (line, error.message().lines().collect::<Vec<_>>().join("; "))
 }
 
 /// Reads the tables of one file.

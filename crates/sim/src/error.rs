@@ -44,3 +44,13 @@ pub enum SimError {
         at: Nanos,
     },
 }
+
+impl SimError {
+    /// What an error of reading `text` becomes.
+    pub(crate) fn toml(text: &str) -> impl Fn(toml::de::Error) -> Self + '_ {
+        |error| {
+            let (line, why) = cosched_policy::place_of(text, &error);
+            SimError::Scenario(format!("line {line}: {why}"))
+        }
+    }
+}

@@ -250,15 +250,7 @@ impl Job {
 impl Scenario {
     /// Reads TOML; the error is one line with its place.
     pub fn parse(text: &str) -> Result<Self, SimError> {
-        let scenario: Scenario = toml::from_str(text).map_err(|error| {
-            let start = error.span().map_or(0, |span| span.start.min(text.len()));
-            let line = 1 + text.as_bytes()[..start]
-                .iter()
-                .filter(|c| **c == b'\n')
-                .count();
-            let why = error.message().lines().collect::<Vec<_>>().join("; ");
-            SimError::Scenario(format!("line {line}: {why}"))
-        })?;
+        let scenario: Scenario = toml::from_str(text).map_err(SimError::toml(text))?;
         scenario.check()?;
         Ok(scenario)
     }

@@ -45,13 +45,14 @@ fn top() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Copies `from` with all that is in it, but not what was built.
+/// Copies `from` with all that is in it, but not what was built, nor the records of experiments.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a folder");
     for entry in fs::read_dir(from).expect("a folder") {
         let entry = entry.expect("an entry");
         let (path, name) = (entry.path(), entry.file_name());
-        let left_out = name == "target" || name.to_string_lossy().starts_with('.');
+        let left_out =
+            name == "target" || name == "experiments" || name.to_string_lossy().starts_with('.');
         match entry.file_type().expect("a type") {
             kind if kind.is_dir() && !left_out => copy(&path, &to.join(name)),
             kind if kind.is_file() => {

@@ -16,6 +16,7 @@
 //! and no longer locked.
 
 use anyhow::{ensure, Context, Result};
+use cosched_model::fnv1a;
 use rustix::{
     fs::{access, flock, Access, FlockOperation},
     process::geteuid,
@@ -204,21 +205,9 @@ fn base() -> PathBuf {
     runtime.unwrap_or_else(|| PathBuf::from("/tmp"))
 }
 
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hashes_as_everyone_does() {
-        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
-        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
-    }
 
     #[test]
     fn has_one_keeper_at_a_time_and_takes_over_from_a_dead_one() {

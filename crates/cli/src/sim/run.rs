@@ -84,8 +84,6 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     for folder in &folders {
         if args.again {
             set_aside(folder)?;
-        } else if args.shard.is_none() && is_of_another_revision(folder)? {
-            continue;
         }
         pool.install(|| experiment(folder, args.shard))?;
         if args.again {
@@ -93,23 +91,6 @@ pub fn main(args: &Args) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Whether the record is whole and another revision made it; then it says so.
-fn is_of_another_revision(folder: &Folder) -> Result<bool> {
-    let path = folder.record_path(None);
-    let record = folder.read(&path, None)?;
-    let other = record.rows.iter().find(|row| row.revision != REVISION);
-    let Some(row) = other.filter(|_| record.missing(&folder.plan).is_empty()) else {
-        return Ok(false);
-    };
-    println!(
-        "{}: {} runs, made by revision {}; --again makes them anew and compares",
-        path.display(),
-        nr_runs(&record),
-        row.revision
-    );
-    Ok(true)
 }
 
 /// The record becomes the one before; what an interrupt left of an earlier new one is continued.
@@ -130,17 +111,28 @@ fn compare(folder: &Folder) -> Result<()> {
     let old = Record::read(&folder.experiment, &before).map_err(fault)?;
     let new = folder.read(&folder.record_path(None), None)?;
     let differing = new.differing(&old);
-    println!(
-        "{}: {differing} of {} runs differ from those before",
-        folder.name(),
-        nr_runs(&new)
-    );
+    let (name, all) = (folder.name(), nr_runs(&new));
+    say(format_args!(
+        "{name}: {differing} of {all} runs differ from those before"
+    ))?;
     Ok(std::fs::remove_file(before)?)
 }
 
 fn experiment(folder: &Folder, shard: Option<(u64, u64)>) -> Result<()> {
     let path = folder.record_path(shard);
-    folder.read(&path, Some(REVISION))?;
+    let mut there = folder.read(&path, None)?;
+    let other = there.rows.iter().find(|row| row.revision != REVISION);
+    if let Some(other) = other.map(|row| row.revision.clone()) {
+        if shard.is_none() && there.missing(&folder.plan).is_empty() {
+            let (path, all) = (path.display(), nr_runs(&there));
+            return say(format_args!(
+                "{path}: {all} runs, made by revision {other}; --again makes them anew and compares"
+            ));
+        }
+        there
+            .keep(&folder.plan, Some(REVISION), &path)
+            .map_err(fault)?;
+    }
     let mut journal = Journal::open(&folder.experiment, &path).map_err(fault)?;
     let mut record = folder.read(&path, Some(REVISION))?;
     let mut shards = Vec::new();

@@ -9,6 +9,7 @@
 use super::folder::Folder;
 use crate::fault::Fault;
 use crate::plot::{self, bounds, panel, Axes, Curve};
+use crate::say::say;
 use anyhow::{Context, Result};
 use cosched_sim::experiment::metrics;
 use cosched_sim::statistics::{summarise, Estimate, Statistic};
@@ -91,7 +92,7 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     match &args.write {
         Some(path) => std::fs::write(path, &text)
             .with_context(|| format!("cannot write {}", path.display()))?,
-        None => print!("{text}"),
+        None => say(text.trim_end())?,
     }
     let good = 100.0 * median(&errors) <= args.at_most;
     Ok(ExitCode::from(u8::from(!good)))

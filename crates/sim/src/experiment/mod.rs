@@ -85,13 +85,7 @@ pub struct Figure {
 impl Experiment {
     /// Reads TOML and checks every point and claim; the error is one line.
     pub fn parse(text: &str) -> Result<Self, SimError> {
-        let it: Experiment = toml::from_str(text).map_err(|error| {
-            let start = error.span().map_or(0, |span| span.start.min(text.len()));
-            let before = &text.as_bytes()[..start];
-            let line = 1 + before.iter().filter(|c| **c == b'\n').count();
-            let why = error.message().lines().collect::<Vec<_>>().join("; ");
-            SimError::Scenario(format!("line {line}: {why}"))
-        })?;
+        let it: Experiment = toml::from_str(text).map_err(SimError::toml(text))?;
         it.check().map_err(|why| {
             let why = why.lines().collect::<Vec<_>>().join("; ");
             SimError::Scenario(why)

@@ -217,9 +217,19 @@ impl Plan {
 
 /// `competitors=2 scheduler=dcs-spin`.
 pub fn place(experiment: &Experiment, levels: &[String]) -> String {
+    place_in(experiment, levels, |_| true)
+}
+
+/// The same of the factors that are `wanted` by name.
+pub fn place_in(
+    experiment: &Experiment,
+    levels: &[String],
+    wanted: impl Fn(&String) -> bool,
+) -> String {
     let pairs = experiment.factors.iter().zip(levels);
     let pairs: Vec<String> = pairs
-        .map(|(f, level)| format!("{}={level}", f.name))
+        .filter(|(factor, _)| wanted(&factor.name))
+        .map(|(factor, level)| format!("{}={level}", factor.name))
         .collect();
     pairs.join(" ")
 }
@@ -285,7 +295,5 @@ pub fn dedicated(scenario: &Scenario, job: &str) -> Option<Scenario> {
 /// Names a scenario in a record: a hash of all that it says, replication included.
 pub fn fingerprint<T: Serialize>(scenario: &T) -> u64 {
     let text = toml::to_string(scenario).expect("a scenario is a TOML table");
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    cosched_model::fnv1a(text.as_bytes())
 }

@@ -21,7 +21,7 @@
 //! is its first task. Not modelled: weights (all are 1), the choice of an idle CPU beyond that of
 //! the body, cgroups. The defaults are ours.
 
-use super::{signed, slice_or, Capabilities, LocalScheduler, View, Why};
+use super::{refuse_zero, signed, slice_or, Capabilities, LocalScheduler, View, Why};
 use crate::random::Stream;
 use crate::units::Span;
 use serde::{Deserialize, Serialize};
@@ -120,8 +120,7 @@ impl LocalScheduler for Cosched {
     const CAPABILITIES: Capabilities = Capabilities::ALL;
 
     fn refuses(&self) -> Option<String> {
-        let none = self.slice == Span::ZERO;
-        none.then(|| "local.slice: write a slice above 0".to_owned())
+        refuse_zero("slice", self.slice)
     }
 
     fn tick_ns(&self) -> u64 {

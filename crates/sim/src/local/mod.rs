@@ -102,6 +102,11 @@ impl<L: LocalScheduler> View<'_, L> {
     }
 }
 
+/// Refuses a parameter, called `name`, of no length.
+fn refuse_zero(name: &str, span: Span) -> Option<String> {
+    (span == Span::ZERO).then(|| format!("local.{name}: write a {name} above 0"))
+}
+
 /// `ns` among virtual times, which are signed.
 fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)

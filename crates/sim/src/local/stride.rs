@@ -15,7 +15,7 @@
 //! Choices fall at the ends of quanta; `wakeup_preemption` is ours, and so is the default quantum. Quanta end at
 //! clock ticks. BOOST runs a task whatever its pass.
 
-use super::{slice_or, Capabilities, LocalScheduler, View, Why, NONE};
+use super::{refuse_zero, slice_or, Capabilities, LocalScheduler, View, Why, NONE};
 use crate::random::Stream;
 use crate::units::Span;
 use serde::{Deserialize, Serialize};
@@ -78,8 +78,7 @@ impl LocalScheduler for Stride {
     const CAPABILITIES: Capabilities = Capabilities::ALL;
 
     fn refuses(&self) -> Option<String> {
-        let none = self.quantum == Span::ZERO;
-        none.then(|| "local.quantum: write a quantum above 0".to_owned())
+        refuse_zero("quantum", self.quantum)
     }
 
     fn tick_ns(&self) -> u64 {

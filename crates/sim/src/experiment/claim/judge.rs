@@ -145,12 +145,7 @@ impl Judge<'_> {
             };
             one(&claim.at) || one(&self.variant)
         };
-        let pairs = self.experiment.factors.iter().zip(levels);
-        let open = pairs.filter(|(factor, _)| !fixed(&factor.name));
-        let words: Vec<String> = open
-            .map(|(f, level)| format!("{}={level}", f.name))
-            .collect();
-        words.join(" ")
+        sweep::place_in(self.experiment, levels, |name| !fixed(name))
     }
 
     fn judge(&self, claim: &Claim) -> (Verdict, String) {
@@ -198,13 +193,9 @@ impl Judge<'_> {
 
     /// The levels of the factors of `at_some` or `at_none`.
     fn cell(&self, claim: &Claim, levels: &[String]) -> String {
-        let pairs = self.experiment.factors.iter().zip(levels);
-        let named = pairs
-            .filter(|(f, _)| claim.at_some.contains(&f.name) || claim.at_none.contains(&f.name));
-        let words: Vec<String> = named
-            .map(|(f, level)| format!("{}={level}", f.name))
-            .collect();
-        words.join(" ")
+        sweep::place_in(self.experiment, levels, |name| {
+            claim.at_some.contains(name) || claim.at_none.contains(name)
+        })
     }
 }
 
