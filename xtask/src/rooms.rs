@@ -10,18 +10,20 @@ use serde_json::Value;
 use crate::check::Source;
 
 /// Directory of C, what its files may include, and whether system headers too.
-const C_ROOMS: [(&str, &[&str], bool); 4] = [
+const C_ROOMS: [(&str, &[&str], bool); 5] = [
     ("policy", &["policy"], false),
     ("abi", &["abi", "policy"], false),
+    ("bpf", &["bpf", "abi", "policy"], true),
     ("shim", &["shim", "abi", "policy"], true),
     ("workloads", &["workloads"], true),
 ];
 
 /// Crate, and the crates of this workspace that it may use.
-const CRATES: [(&str, &[&str]); 6] = [
+const CRATES: [(&str, &[&str]); 7] = [
     ("cosched-model", &[]),
     ("cosched-policy", &["cosched-model"]),
     ("cosched-sim", &["cosched-policy", "cosched-model"]),
+    ("cosched-loader", &["cosched-policy", "cosched-model"]),
     (
         "cosched-cli",
         &["cosched-sim", "cosched-policy", "cosched-model"],

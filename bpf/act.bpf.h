@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * act.bpf.h - ACT: the only code that changes who runs.
+ *
+ * A boost is a mark on the task and a kick of the CPU in whose queue it waits;
+ * dispatch then takes the marked one first. Tracing programs and enqueue only
+ * mark and kick; only dispatch moves. One victim per kick: a CPU is kicked at most once
+ * in `kick_gap`, and never while it runs a boosted rank or a pinned kernel thread; the mark stays,
+ * and the next choice of that CPU sees it.
+ */
+#ifndef COS_ACT_BPF_H
+#define COS_ACT_BPF_H
+
+#include "decide.bpf.h"
+#include "state.bpf.h"
+#include "vtime.bpf.h"
+
+/* So many of a queue are looked at: in its order, so the most behind. */
+#define MAX_LOOKS 64
+
+static __always_inline void kick_for_boost(u32 cpu, u64 now_ns)
+{
+	struct cos_kernel_config *is = configuration();
+	struct cpu_state *c = cpu_at(cpu);
+
+	if (!c || !schedules(is))
+		return;
+	c->wanted = 1;
+	if (c->run_boosted || c->run_pinned_kthread ||
+	    now_ns - c->kicked_at_ns < is->kick_gap_ns) {
+		count(COS_COUNT_CLAIMED);
+		return;
+	}
+	c->kicked_at_ns = now_ns;
+	count(COS_COUNT_BOOST_KICKS);
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
+/*
+ * Something arrived for the ranks of job @number in @cpu's queue: of process
+ * @tgid, or of all where that is 0. Kicks once.
+ */
+APART int boost_queued(u32 number, u32 cpu, u32 tgid, u32 seen, u64 now_ns)
+{
+	struct cos_kernel_job *job;
+	struct task_struct *p;
+	struct task_state *t;
+	bool boosted = false;
+	u32 looks = 0;
+
+	bpf_rcu_read_lock();
+	bpf_for_each(scx_dsq, p, cpu, 0) {
+		if (++looks > MAX_LOOKS)
+			break;
+		t = bpf_task_storage_get(&tasks, p, 0, 0);
+		if (!t || t->job != number || (tgid && (u32)p->tgid != tgid))
+			continue;
+		job = job_of(t);
+		if (job && ask_arrival(t, job, cpu, seen, now_ns))
+			boosted = true;
+	}
+	bpf_rcu_read_unlock();
+	if (boosted)
+		kick_for_boost(cpu, now_ns);
+	return 0;
+}
+
+/* The same on every CPU but @but where ranks of the job are queued. */
+static __always_inline void boost_mates(u32 number, u32 but, u32 tgid, u32 seen, u64 now_ns)
+{
+	struct cos_kernel_config *is = configuration();
+	u32 cpu, nr = is ? is->nr_cpus : 0;
+
+	if (!schedules(is) || nr > COS_MAX_CPUS)
+		return;
+	bpf_for(cpu, 0, nr) {
+		u32 *queued = presence_of(number, cpu);
+
+		if (cpu != but && queued && *queued)
+			boost_queued(number, cpu, tgid, seen, now_ns);
+	}
+}
+
+/* Whether @t may be taken before its turn on @c. */
+static __always_inline bool is_boosted(const struct task_state *t, const struct cpu_state *c,
+			      const struct cos_kernel_config *is, u64 now_ns)
+{
+	if (t->boost_until_ns <= now_ns)
+		return false;
+	if (t->vtime - c->vtime <= (s64)is->max_debt_ns)
+		return true;
+	count(COS_COUNT_BEYOND_DEBT);
+	return false;
+}
+
+/* A refusal whose time is over is asked about again. */
+static __always_inline void ask_again(struct task_state *t, u32 cpu, u64 now_ns)
+{
+	struct cos_kernel_job *job;
+
+	if (!t->again_at_ns || t->again_at_ns > now_ns)
+		return;
+	t->again_at_ns = 0;
+	job = job_of(t);
+	if (job)
+		ask_arrival(t, job, cpu, COS_SEEN_AGAIN, now_ns);
+}
+
+/* dispatch: the first boosted one in @cpu's queue goes to its CPU. */
+APART int take_boosted(u32 cpu, u64 now_ns)
+{
+	struct cos_kernel_config *is = configuration();
+	struct cpu_state *c = cpu_at(cpu);
+	struct task_struct *p;
+	struct task_state *t;
+	bool taken = false;
+	u32 looks = 0, left = 0;
+
+	if (!is || !c)
+		return false;
+	bpf_for_each(scx_dsq, p, cpu, 0) {
+		if (++looks > MAX_LOOKS)
+			break;
+		t = bpf_task_storage_get(&tasks, p, 0, 0);
+		if (!t || !t->job)
+			continue;
+		ask_again(t, cpu, now_ns);
+		left |= t->boost_until_ns > now_ns || t->again_at_ns;
+		if (!is_boosted(t, c, is, now_ns))
+			continue;
+		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, t->boost_slice_ns ?: is->slice_ns);
+		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0)) {
+			taken = true;
+			break;
+		}
+	}
+	if (taken)
+		count(COS_COUNT_BOOST_FIRST);
+	else if (!left)
+		c->wanted = 0;
+	return taken;
+}
+
+/* @t comes on its CPU: a boost is worth one slice. */
+static __always_inline void end_boost(struct task_state *t, struct cos_kernel_job *job,
+			     struct cpu_state *c, u64 now_ns)
+{
+	t->in_boost = t->boost_until_ns > now_ns;
+	if (t->in_boost)
+		add(&job->nr_served, 1);
+	else if (t->boost_until_ns)
+		add(&job->nr_expired, 1);
+	t->boost_until_ns = 0;
+	t->again_at_ns = 0;
+	c->run_boosted = t->in_boost;
+}
+
+#endif

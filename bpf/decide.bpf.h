@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * decide.bpf.h - from what is known to a verdict: policy/ is asked.
+ *
+ * The observation is filled here, once for all events; what this body cannot
+ * know stays unknown. Verdicts are noted in the task's state and counted with
+ * their reasons; act.bpf.h carries them out.
+ */
+#ifndef COS_DECIDE_BPF_H
+#define COS_DECIDE_BPF_H
+
+#include "state.bpf.h"
+#include "vtime.bpf.h"
+
+/* The lag is known where we schedule, nowhere else. */
+static __always_inline void fill(struct cos_obs *obs, struct task_state *t, u32 cpu, u32 event, u64 now_ns)
+{
+	struct cos_kernel_config *is = configuration();
+	struct cpu_state *c = cpu_at(cpu);
+	u32 nr = nr_runnable(cpu);
+
+	__builtin_memset(obs, 0, sizeof(*obs));
+	obs->now_ns = now_ns;
+	obs->event = event;
+	obs->known = COS_F_RUNNING;
+	if (nr) {
+		obs->nr_runnable = nr + (t->wants ? 0 : 1);
+		obs->known |= COS_F_NR_RUNNABLE;
+	}
+	obs->running = t->running;
+	if (t->on_at_ns && now_ns > t->on_at_ns && (t->running || event == COS_EV_STOP)) {
+		obs->ran_ns = now_ns - t->on_at_ns;
+		obs->known |= COS_F_RAN;
+	}
+	if (schedules(is) && c) {
+		obs->lag_ns = lag_of(t, c, (s64)is->credit_ns);
+		obs->known |= COS_F_LAG;
+	}
+}
+
+/* Policy learns of an event; nothing is decided. */
+APART int learn_of(struct task_state *t __arg_nonnull,
+		   struct cos_kernel_job *job __arg_nonnull, u32 cpu, u32 event, u64 now_ns)
+{
+	struct cos_obs obs;
+
+	fill(&obs, t, cpu, event, now_ns);
+	cos_observe(&job->params, &obs, &t->policy, &job->state);
+	return 0;
+}
+
+static __always_inline void note_verdict(struct task_state *t, struct cos_kernel_job *job,
+				const struct cos_out *out, u64 now_ns)
+{
+	u32 reason = out->reason;
+
+	t->last_reason = reason;
+	if (reason >= COS_NR_REASONS)
+		return;
+	if (out->act == COS_ACT_BOOST) {
+		t->boost_until_ns = out->until_ns;
+		t->boost_slice_ns = out->slice_ns;
+		t->again_at_ns = 0;
+		t->nr_boosts++;
+		job->boosted_at_ns = now_ns;
+		add(&job->nr_boosts, 1);
+		add(&job->why_boosted[reason], 1);
+		return;
+	}
+	if (out->act == COS_ACT_MARK_RUNNING)
+		t->mark_until_ns = out->until_ns;
+	else
+		t->again_at_ns = out->until_ns == COS_NEVER_NS ? 0 : out->until_ns;
+	t->nr_denied++;
+	add(&job->why_denied[reason], 1);
+}
+
+/*
+ * Something arrived for @t, which wants or last had @cpu: shall it run at once?
+ * 1: it is boosted, now or already.
+ */
+APART int ask_arrival(struct task_state *t __arg_nonnull,
+		      struct cos_kernel_job *job __arg_nonnull, u32 cpu, u32 seen, u64 now_ns)
+{
+	struct cos_obs obs;
+	struct cos_out out;
+
+	if (seen < COS_NR_SEEN)
+		add(&job->nr_seen[seen], 1);
+	if (!t->running && !t->arrival_at_ns)
+		t->arrival_at_ns = now_ns;
+	if (t->boost_until_ns > now_ns)
+		return 1;
+	if (job->boost_gap_ns && now_ns - job->boosted_at_ns < job->boost_gap_ns)
+		return 0;
+	fill(&obs, t, cpu, COS_EV_ARRIVAL, now_ns);
+	cos_observe(&job->params, &obs, &t->policy, &job->state);
+	cos_arrival(&job->params, &obs, &t->policy, &job->state, &out);
+	note_verdict(t, job, &out, now_ns);
+	return out.act == COS_ACT_BOOST;
+}
+
+#endif

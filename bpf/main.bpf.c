@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * main.bpf.c - a scheduler for the whole machine that coschedules.
+ *
+ * For everybody: one queue a CPU in the order of vtime (vtime.bpf.h), an idle
+ * CPU where there is one (the kernel's own choice knows caches and SMT), wake-up preemption
+ * for who is far enough behind, stealing by idle CPUs, and now and then a look for a
+ * longer queue. Slices are counted by the kernel and end at its ticks.
+ *
+ * For ranks on top: an arrival (arrival.bpf.h, and below: a wake-up by a rank of
+ * the same job, a yield, a mate that comes on its CPU) asks policy/, and a boosted rank goes
+ * first. A yielding rank is passed over in the choice that it yields to, because it is not
+ * queued yet, and keeps its credit.
+ *
+ * Journey of a message: on_arrival -> boost_queued -> ask_arrival -> kick -> dispatch ->
+ * take_boosted -> running.
+ */
+#include "act.bpf.h"
+#include "arrival.bpf.h"
+#include "ledger.bpf.h"
+#include "member.bpf.h"
+#include "observe.bpf.h"
+
+char _license[] SEC("license") = "GPL";
+
+#define OP(name, ...) SEC("struct_ops/" #name) BPF_PROG(cos_##name, ##__VA_ARGS__)
+#define OP_SLEEPS(name, ...) SEC("struct_ops.s/" #name) BPF_PROG(cos_##name, ##__VA_ARGS__)
+
+/* A woken rank: who woke it, and shall it run at once? */
+static __always_inline bool is_boosted_by_waking(struct task_struct *p, struct task_state *t, u32 cpu,
+					u64 now_ns)
+{
+	struct cos_kernel_job *job = job_of(t);
+	struct task_state *waker;
+	u32 woken = t->woken;
+
+	t->woken = 0;
+	if (!job)
+		return false;
+	if (!woken) {
+		waker = state_of(bpf_get_current_task_btf());
+		if (!waker || waker == t || waker->job != t->job)
+			return false;
+		woken = COS_SEEN_WAKE + 1;
+	}
+	return ask_arrival(t, job, cpu, woken - 1, now_ns);
+}
+
+s32 OP(select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	struct cos_kernel_config *is = configuration();
+	struct task_state *t = state_of(p);
+	bool idle = false;
+	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
+	struct cpu_state *c = cpu_at(cpu);
+
+	if (!idle || !t || !c || !is)
+		return cpu;
+	place(t, c, cpu, (s64)is->credit_ns);
+	t->woken = 0;
+	count(COS_COUNT_IDLE_STARTS);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, is->slice_ns, 0);
+	return cpu;
+}
+
+/* Who waits too far ahead of @t shall make room. */
+static __always_inline void preempt_by_wakeup(struct task_state *t, struct cpu_state *c, u32 cpu,
+				     const struct cos_kernel_config *is, u64 now_ns)
+{
+	if (!c->run_weight || c->run_pinned_kthread)
+		return;
+	if (run_vtime(c, now_ns) - t->vtime <= (s64)is->granularity_ns)
+		return;
+	count(COS_COUNT_WAKE_KICKS);
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
+/* An idle CPU comes and takes what cannot run here at once. */
+static __always_inline void call_idle(struct task_struct *p, u32 cpu)
+{
+	s32 idle;
+
+	if (scx_bpf_test_and_clear_cpu_idle(cpu)) {
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+		return;
+	}
+	if (p->nr_cpus_allowed == 1)
+		return;
+	idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	if (idle >= 0)
+		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+}
+
+void OP(enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct cos_kernel_config *is = configuration();
+	u32 cpu = scx_bpf_task_cpu(p);
+	struct task_state *t = state_of(p);
+	struct cpu_state *c = cpu_at(cpu);
+	u64 now_ns = bpf_ktime_get_ns();
+	bool boosted = false;
+
+	if (!is || !t || !c || is_pinned_kthread(p)) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, is ? is->slice_ns : 0,
+				   enq_flags | SCX_ENQ_PREEMPT);
+		return;
+	}
+	advance(c, cpu, now_ns);
+	place(t, c, cpu, (s64)is->credit_ns);
+	if (enq_flags & SCX_ENQ_WAKEUP) {
+		boosted = is_boosted_by_waking(p, t, cpu, now_ns);
+	} else if (t->mark_until_ns > now_ns) {
+		struct cos_kernel_job *job = job_of(t);
+
+		t->mark_until_ns = 0;
+		boosted = job && ask_arrival(t, job, cpu, COS_SEEN_AGAIN, now_ns);
+	}
+	if (t->job)
+		enter_queue(t, cpu);
+	scx_bpf_dsq_insert_vtime(p, cpu, is->slice_ns, (u64)t->vtime, enq_flags);
+	if (boosted)
+		kick_for_boost(cpu, now_ns);
+	else if (enq_flags & SCX_ENQ_WAKEUP)
+		preempt_by_wakeup(t, c, cpu, is, now_ns);
+	call_idle(p, cpu);
+}
+
+void OP(dequeue, struct task_struct *p, u64 deq_flags)
+{
+	struct task_state *t = state_of(p);
+
+	if (t)
+		leave_queue(t);
+}
+
+/* The slice of @prev is over and nobody is further behind: it goes on. */
+static __always_inline bool keep(struct task_struct *prev, struct task_state *t, u32 cpu,
+			const struct cos_kernel_config *is, u64 now_ns)
+{
+	s64 first = 0;
+
+	if (!(prev->scx.flags & SCX_TASK_QUEUED) || t->yielded)
+		return false;
+	if (first_key(cpu, &first) && first < t->vtime)
+		return false;
+	set_slice(prev, is->slice_ns);
+	count(COS_COUNT_KEPT);
+	return true;
+}
+
+/* The longest queue but @cpu's; nothing where that is not longer by two. */
+APART int longest(u32 cpu, s32 mine)
+{
+	struct cos_kernel_config *is = configuration();
+	u32 other, nr = is ? is->nr_cpus : 0;
+	s32 most = mine + 1, found = -1;
+
+	bpf_for(other, 0, nr) {
+		s32 queued = other == cpu ? 0 : scx_bpf_dsq_nr_queued(other);
+
+		if (queued > most) {
+			most = queued;
+			found = other;
+		}
+	}
+	return found;
+}
+
+static __always_inline bool balance(struct cpu_state *c, u32 cpu, const struct cos_kernel_config *is,
+			   u64 now_ns)
+{
+	s32 from;
+
+	if (now_ns - c->balanced_at_ns < is->balance_ns)
+		return false;
+	c->balanced_at_ns = now_ns;
+	from = longest(cpu, scx_bpf_dsq_nr_queued(cpu));
+	if (from < 0 || !scx_bpf_dsq_move_to_local(from))
+		return false;
+	count(COS_COUNT_BALANCED);
+	return true;
+}
+
+APART int steal(u32 cpu)
+{
+	struct cos_kernel_config *is = configuration();
+	u32 i, nr = is ? is->nr_cpus : 0;
+
+	bpf_for(i, 1, nr) {
+		u32 from = (cpu + i) % nr;
+
+		if (scx_bpf_dsq_nr_queued(from) && scx_bpf_dsq_move_to_local(from)) {
+			count(COS_COUNT_STOLEN);
+			return true;
+		}
+	}
+	return false;
+}
+
+void OP(dispatch, s32 cpu, struct task_struct *prev)
+{
+	struct cos_kernel_config *is = configuration();
+	struct cpu_state *c = cpu_at(cpu);
+	struct task_state *t = prev ? state_of(prev) : NULL;
+	u64 now_ns = bpf_ktime_get_ns();
+
+	if (!is || !c)
+		return;
+	if (t && t->running) {
+		charge(prev, t, now_ns);
+		c->run_vtime = t->vtime;
+		c->run_at_ns = now_ns;
+	}
+	advance(c, cpu, now_ns);
+	if (c->wanted && take_boosted(cpu, now_ns))
+		return;
+	if (balance(c, cpu, is, now_ns))
+		return;
+	if (prev && t && keep(prev, t, cpu, is, now_ns))
+		return;
+	if (scx_bpf_dsq_move_to_local(cpu) || (prev && (prev->scx.flags & SCX_TASK_QUEUED)))
+		return;
+	steal(cpu);
+}
+
+void OP(runnable, struct task_struct *p, u64 enq_flags)
+{
+	struct task_state *t = state_of(p);
+	struct cos_kernel_job *job = t ? job_of(t) : NULL;
+
+	if (!t)
+		return;
+	if (job)
+		account(t, job, scx_bpf_task_cpu(p), bpf_ktime_get_ns());
+	t->wants = 1;
+}
+
+void OP(quiescent, struct task_struct *p, u64 deq_flags)
+{
+	struct task_state *t = state_of(p);
+	struct cos_kernel_job *job = t ? job_of(t) : NULL;
+
+	if (!t)
+		return;
+	if (job)
+		account(t, job, scx_bpf_task_cpu(p), bpf_ktime_get_ns());
+	t->wants = 0;
+}
+
+void OP(running, struct task_struct *p)
+{
+	struct cos_kernel_config *is = configuration();
+	u32 cpu = scx_bpf_task_cpu(p);
+	struct task_state *t = state_of(p);
+	struct cpu_state *c = cpu_at(cpu);
+	u64 now_ns = bpf_ktime_get_ns();
+
+	if (!is || !t || !c)
+		return;
+	place(t, c, cpu, (s64)is->credit_ns);
+	leave_queue(t);
+	t->yielded = 0;
+	t->charged_at_ns = now_ns;
+	c->run_vtime = t->vtime;
+	c->run_at_ns = now_ns;
+	c->run_weight = p->scx.weight;
+	c->run_pinned_kthread = is_pinned_kthread(p);
+	c->run_boosted = 0;
+	advance(c, cpu, now_ns);
+	see_run(p, t, c, cpu, now_ns);
+}
+
+void OP(stopping, struct task_struct *p, bool runnable)
+{
+	struct task_state *t = state_of(p);
+	u32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_state *c = cpu_at(cpu);
+	u64 now_ns = bpf_ktime_get_ns();
+
+	if (!t || !c)
+		return;
+	charge(p, t, now_ns);
+	c->run_vtime = t->vtime;
+	c->run_at_ns = now_ns;
+	advance(c, cpu, now_ns);
+	see_stop(p, t, cpu, now_ns);
+	c->run_weight = 0;
+	if (!runnable)
+		go_away(t, c);
+}
+
+/* Its CPU to others, and to whom it waits for a boost. */
+bool OP(yield, struct task_struct *from, struct task_struct *to)
+{
+	struct task_state *t = state_of(from);
+	struct cos_kernel_job *job = t ? job_of(t) : NULL;
+
+	if (t)
+		t->yielded = 1;
+	set_slice(from, 0);
+	if (job) {
+		add(&job->nr_yields, 1);
+		boost_mates(t->job, t->cpu, 0, COS_SEEN_YIELD, bpf_ktime_get_ns());
+	}
+	return false;
+}
+
+s32 OP(init_task, struct task_struct *p, struct scx_init_task_args *args)
+{
+	struct task_state *t = bpf_task_storage_get(&tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!t)
+		return -12;
+	t->away = 1;
+	t->cpu = scx_bpf_task_cpu(p);
+	return 0;
+}
+
+void OP(exit_task, struct task_struct *p, struct scx_exit_task_args *args)
+{
+	struct task_state *t = state_of(p);
+
+	if (t)
+		leave_queue(t);
+}
+
+s32 OP_SLEEPS(init)
+{
+	struct cos_kernel_config *is = configuration();
+	u32 cpu, nr = is ? is->nr_cpus : 0;
+	s32 failed;
+
+	bpf_for(cpu, 0, nr) {
+		failed = scx_bpf_create_dsq(cpu, -1);
+		if (failed)
+			return failed;
+	}
+	return 0;
+}
+
+/* Why it was taken away; coschedd reads it. */
+void OP(exit, struct scx_exit_info *info)
+{
+	u32 zero = 0;
+	struct cos_kernel_exit *told = bpf_map_lookup_elem(&exits, &zero);
+
+	if (!told)
+		return;
+	bpf_probe_read_kernel_str(told->reason, sizeof(told->reason), info->reason);
+	bpf_probe_read_kernel_str(told->message, sizeof(told->message), info->msg);
+	told->code = info->exit_code;
+	told->kind = info->kind;
+}
+
+SEC(".struct_ops.link")
+struct sched_ext_ops cosched_ops = {
+	.select_cpu	= (void *)cos_select_cpu,
+	.enqueue	= (void *)cos_enqueue,
+	.dequeue	= (void *)cos_dequeue,
+	.dispatch	= (void *)cos_dispatch,
+	.runnable	= (void *)cos_runnable,
+	.running	= (void *)cos_running,
+	.stopping	= (void *)cos_stopping,
+	.quiescent	= (void *)cos_quiescent,
+	.yield		= (void *)cos_yield,
+	.init_task	= (void *)cos_init_task,
+	.exit_task	= (void *)cos_exit_task,
+	.init		= (void *)cos_init,
+	.exit		= (void *)cos_exit,
+	.timeout_ms	= 10000,
+	.name		= "cosched",
+};

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * vtime.bpf.h - the fair rule: who has had how much, on which scale?
+ *
+ * A task's vtime grows with the CPU time that was measured, divided by its
+ * weight; never with what is left of a slice, so who is preempted or yields pays
+ * for what it had. Each CPU has a scale of its own: its vtime is the least of
+ * all that want it, and never goes back. Who comes from another CPU keeps its
+ * distance to that. A sleeper comes back owed up to `credit`; a debt stays until
+ * the CPU's vtime has made up for it. The simulator has the same rule
+ * (crates/sim/src/local/cosched.rs), with its laws as tests.
+ */
+#ifndef COS_VTIME_BPF_H
+#define COS_VTIME_BPF_H
+
+#include "state.bpf.h"
+
+#define WEIGHT_OF_NICE_0 100
+
+static __always_inline s64 weighted(u64 ns, u32 weight)
+{
+	return (s64)(ns * WEIGHT_OF_NICE_0 / (weight ? weight : 1));
+}
+
+/* vtime of who runs on @c, now. */
+static __always_inline s64 run_vtime(const struct cpu_state *c, u64 now_ns)
+{
+	u64 at_ns = c->run_at_ns;
+
+	return c->run_vtime + (now_ns > at_ns ? weighted(now_ns - at_ns, c->run_weight) : 0);
+}
+
+/* The key of the first in @cpu's queue, if there is one. */
+APART int first_key(u32 cpu, s64 *key __arg_nonnull)
+{
+	struct task_struct *p;
+	int found = 0;
+
+	bpf_rcu_read_lock();
+	bpf_for_each(scx_dsq, p, cpu, 0) {
+		*key = (s64)p->scx.dsq_vtime;
+		found = 1;
+		break;
+	}
+	bpf_rcu_read_unlock();
+	return found;
+}
+
+/* The CPU's vtime is the least of all that want it. */
+static __always_inline void advance(struct cpu_state *c, u32 cpu, u64 now_ns)
+{
+	s64 least = 0, first = 0;
+	bool known = false;
+
+	if (c->run_weight) {
+		least = run_vtime(c, now_ns);
+		known = true;
+	}
+	if (first_key(cpu, &first) && (!known || first < least)) {
+		least = first;
+		known = true;
+	}
+	if (known && least > c->vtime)
+		c->vtime = least;
+}
+
+/* Measured run time, since it was last charged. */
+static __always_inline void charge(struct task_struct *p, struct task_state *t, u64 now_ns)
+{
+	if (now_ns > t->charged_at_ns)
+		t->vtime += weighted(now_ns - t->charged_at_ns, p->scx.weight);
+	t->charged_at_ns = now_ns;
+}
+
+/* It left: how far behind is it, and behind what? */
+static __always_inline void go_away(struct task_state *t, const struct cpu_state *c)
+{
+	t->lag = c->vtime - t->vtime;
+	t->left_at = c->vtime;
+	t->away = 1;
+}
+
+/* What it is owed: what it was and what it missed meanwhile, up to the credit. */
+static __always_inline s64 owed(const struct task_state *t, const struct cpu_state *left, s64 credit)
+{
+	s64 missed = left->vtime - t->left_at;
+	s64 due = t->lag + (missed > 0 ? missed : 0);
+
+	return due < credit ? due : credit;
+}
+
+/* On the scale of @cpu, whose state is @c. */
+static __always_inline void place(struct task_state *t, struct cpu_state *c, u32 cpu, s64 credit)
+{
+	struct cpu_state *left = t->cpu == cpu ? c : cpu_at(t->cpu);
+
+	if (t->away)
+		t->vtime = c->vtime - (left ? owed(t, left, credit) : 0);
+	else if (t->cpu != cpu && left)
+		t->vtime += c->vtime - left->vtime;
+	t->away = 0;
+	t->cpu = cpu;
+}
+
+/* > 0: behind its fair share of @c. */
+static __always_inline s64 lag_of(const struct task_state *t, const struct cpu_state *c, s64 credit)
+{
+	return t->away ? owed(t, c, credit) : c->vtime - t->vtime;
+}
+
+#endif
