@@ -18,8 +18,10 @@ mod install;
 mod mpis;
 mod rooms;
 mod setup;
+mod suite;
 mod test;
 mod tree;
+mod vm;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Every step of working on cosched")]
@@ -48,6 +50,11 @@ enum Step {
         #[arg(default_values = mpis::SUITES)]
         suites: Vec<String>,
     },
+    /// Fetch a kernel with sched_ext into target/vm, or run a command in a guest with it (as root)
+    Vm {
+        #[command(subcommand)]
+        what: vm::What,
+    },
     /// Build, and copy to PREFIX/bin and PREFIX/lib/cosched
     Install {
         /// Where to
@@ -58,21 +65,31 @@ enum Step {
 
 fn main() -> ExitCode {
     let step = Args::parse().step;
-    let done = tree::Tree::find().and_then(|tree| match step {
-        Step::Setup => setup::all(),
-        Step::Build => build::all(&tree),
-        Step::Check => check::all(&tree),
-        Step::Test => test::all(&tree),
-        Step::Demo => demo::all(&tree),
-        Step::Figure => experiments::figures(&tree),
-        Step::Mpis { suites } => mpis::all(&tree, &suites),
-        Step::Install { prefix } => install::all(&tree, &prefix),
-    });
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
+    match tree::Tree::find().and_then(|tree| take(&tree, step)) {
+        Ok(code) => code,
         Err(error) => {
             eprintln!("xtask: {error:#}");
             ExitCode::from(tree::exit_code(&error))
         }
     }
+}
+
+fn take(tree: &tree::Tree, step: Step) -> anyhow::Result<ExitCode> {
+    match step {
+        Step::Setup => setup::all(),
+        Step::Build => build::all(tree),
+        Step::Check => check::all(tree),
+        Step::Test => test::all(tree),
+        Step::Demo => demo::all(tree),
+        Step::Figure => experiments::figures(tree),
+        Step::Mpis { suites } => mpis::all(tree, &suites),
+        Step::Vm {
+            what: vm::What::Prepare,
+        } => vm::prepare(tree),
+        Step::Vm {
+            what: vm::What::Run(command),
+        } => return vm::run(tree, &command),
+        Step::Install { prefix } => install::all(tree, &prefix),
+    }?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Mpis: newer MPIs from newer Debian suites, unpacked beside the system.
 //!
-//! apt works in a configuration of its own: one suite, an empty record of what
-//! is installed (so that it fetches every dependency, libc6 too), the mirror and
-//! the options of this machine's own apt. Nothing is installed and root is not
-//! needed: packages are unpacked below target/mpis/SUITE/root, and programs in
+//! Every dependency is fetched (suite.rs), libc6 too. Nothing is installed and root
+//! is not needed: packages are unpacked below target/mpis/SUITE/root, and programs in
 //! target/mpis/SUITE/bin start them with that suite's own dynamic loader. A
 //! program that `mpicc.*` from there builds names that loader itself, so it runs
 //! as any other. `cargo xtask build` builds the workloads for what it finds there.
@@ -16,9 +14,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::tree::{output, run, Missing, Tree};
-
-const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+use crate::suite::Suite;
+use crate::tree::{output, Missing, Tree};
 
 /// Programs of both MPIs that start others, or are started by them.
 const LAUNCHERS: [&str; 6] = [
@@ -58,90 +55,19 @@ pub fn compilers(suite: &Path) -> Vec<(PathBuf, &'static str)> {
     all.into_iter().filter(|(path, _)| path.is_file()).collect()
 }
 
-/// Where this machine's own apt gets Debian from.
-fn mirror() -> Result<String> {
-    let fields = ["indextargets", "--format", "$(REPO_URI) $(ORIGIN) $(LABEL)"];
-    let targets = output(
-        Command::new("apt-get")
-            .args(fields)
-            .arg("Created-By: Packages"),
-    );
-    let targets =
-        targets.map_err(|why| Missing(format!("no mirror to fetch MPIs from: {why:#}")))?;
-    let debian = targets
-        .lines()
-        .find_map(|line| line.strip_suffix(" Debian Debian"));
-    let missing = || Missing("this machine's apt sources name no Debian mirror; add one".into());
-    Ok(debian.ok_or_else(missing)?.to_owned())
-}
-
-fn fetch(dir: &Path, suite: &str) -> Result<()> {
-    let mirror = mirror()?;
-    let apt_dir = dir.join("apt");
-    let archives = apt_dir.join("cache/archives");
-    prepare(
-        &apt_dir,
-        &archives,
-        &format!("deb [signed-by={KEYRING}] {mirror} {suite} main\n"),
-    )
-    .with_context(|| format!("cannot prepare {}", apt_dir.display()))?;
-    let fetched = run(apt(&apt_dir).arg("update"))
-        .and_then(|()| {
-            run(apt(&apt_dir)
-                .args(["install", "--download-only"])
-                .args(WHOLE))
-        })
-        .and_then(|()| {
-            run(apt(&apt_dir)
-                .current_dir(&archives)
-                .arg("download")
-                .args(HEADERS))
-        });
-    fetched.map_err(|why| {
-        Missing(format!(
-            "cannot fetch the MPIs of {suite} from {mirror}: {why:#}"
-        ))
-    })?;
-    for deb in fs::read_dir(&archives).context("cannot list what apt fetched")? {
-        let deb = deb.context("cannot list what apt fetched")?.path();
-        if deb.extension().is_some_and(|ext| ext == "deb") {
-            run(Command::new("dpkg")
-                .arg("-x")
-                .arg(&deb)
-                .arg(dir.join("root")))?;
-        }
-    }
-    fs::remove_dir_all(&apt_dir).context("cannot remove what apt left")
-}
-
-fn prepare(apt_dir: &Path, archives: &Path, source: &str) -> std::io::Result<()> {
-    fs::create_dir_all(apt_dir.join("lists/partial"))?;
-    fs::create_dir_all(archives.join("partial"))?;
-    fs::write(apt_dir.join("status"), "")?;
-    fs::write(apt_dir.join("sources.list"), source)
-}
-
-/// apt-get that knows nothing of this system but its options.
-fn apt(dir: &Path) -> Command {
-    let mut apt = Command::new("apt-get");
-    apt.args([
-        "-qq",
-        "-y",
-        "--no-install-recommends",
-        "-oDir::Etc::SourceParts=/dev/null",
-        "-oAPT::Sandbox::User=root",
-        "-oAPT::Update::Error-Mode=any",
-        "-oAcquire::Retries=2",
-    ]);
-    for (key, name) in [
-        ("Dir::Etc::SourceList", "sources.list"),
-        ("Dir::State::Lists", "lists"),
-        ("Dir::State::status", "status"),
-        ("Dir::Cache", "cache"),
-    ] {
-        apt.arg(format!("-o{key}={}", dir.join(name).display()));
-    }
-    apt
+fn fetch(dir: &Path, name: &str) -> Result<()> {
+    let suite = Suite::open(name, &dir.join("apt"))?;
+    suite
+        .install(&WHOLE)
+        .and_then(|()| suite.download(&HEADERS))
+        .map_err(|why| {
+            Missing(format!(
+                "cannot fetch the MPIs of {name} from {}: {why:#}",
+                suite.mirror
+            ))
+        })?;
+    suite.unpack(&dir.join("root"))?;
+    suite.close()
 }
 
 /// What the programs in bin/ need to know of an unpacked suite.

@@ -19,17 +19,26 @@ const C_ROOMS: [(&str, &[&str], bool); 5] = [
 ];
 
 /// Crate, and the crates of this workspace that it may use.
-const CRATES: [(&str, &[&str]); 7] = [
+const CRATES: [(&str, &[&str]); 8] = [
     ("cosched-model", &[]),
     ("cosched-policy", &["cosched-model"]),
     ("cosched-sim", &["cosched-policy", "cosched-model"]),
     ("cosched-loader", &["cosched-policy", "cosched-model"]),
     (
         "cosched-cli",
-        &["cosched-sim", "cosched-policy", "cosched-model"],
+        &[
+            "cosched-sim",
+            "cosched-vm",
+            "cosched-policy",
+            "cosched-model",
+        ],
     ),
-    ("cosched-tests", &["cosched-policy", "cosched-model"]),
-    ("xtask", &[]),
+    ("cosched-vm", &[]),
+    (
+        "cosched-tests",
+        &["cosched-vm", "cosched-policy", "cosched-model"],
+    ),
+    ("xtask", &["cosched-vm"]),
 ];
 
 /// The includes of a C file that its room does not allow.

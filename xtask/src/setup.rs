@@ -9,13 +9,14 @@ use anyhow::Result;
 
 use crate::tree::{output, run, which, Missing};
 
-const PACKAGES: [(&str, &str); 20] = [
+const PACKAGES: [(&str, &str); 23] = [
     ("gcc", "the shim and what the workloads' compilers call"),
     ("make", "make test, make demo"),
     (
         "clang",
         "policy/ compiled for BPF, and the second opinion on every header",
     ),
+    ("clang-19", "bpf/: the first with what sched_ext asks for"),
     ("llvm", "llvm-strip for BPF objects"),
     ("libclang-dev", "bindgen reads policy/ and abi/ with it"),
     ("libelf-dev", "libbpf"),
@@ -33,6 +34,11 @@ const PACKAGES: [(&str, &str); 20] = [
     ("valgrind", "callgrind counts the instructions per MPI call"),
     ("strace", "tests count the system calls of ranks"),
     ("iproute2", "network namespaces stand in for nodes"),
+    (
+        "qemu-system-x86",
+        "guests with a sched_ext kernel; brings virtiofsd",
+    ),
+    ("kmod", "the modules of that kernel"),
 ];
 
 /// Installs what is missing; says what to type where we may not.

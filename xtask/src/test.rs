@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Test: everything that can go red. Checks the source, fetches the newer MPIs (once;
-//! where that fails their tests are skipped), builds, runs the tests of the whole
+//! Test: everything that can go red. Checks the source, fetches the newer MPIs and
+//! the kernel of guests (once; where that fails their tests are skipped), builds, runs the tests of the whole
 //! workspace, and counts what their own output says: suites are named as cargo names
 //! them, a test that this machine cannot run says `SKIPPED name: reason`. Under
 //! CI=true a skipped test is a failure. The last line on stdout is `N passed, N failed,
@@ -12,7 +12,7 @@ use std::process::Stdio;
 use anyhow::{bail, Context, Result};
 
 use crate::tree::{cargo, Tree};
-use crate::{build, check, mpis};
+use crate::{build, check, mpis, vm};
 
 /// What the suites said so far.
 #[derive(Debug, Default, PartialEq)]
@@ -108,6 +108,9 @@ pub fn all(tree: &Tree) -> Result<()> {
     }
     if let Err(error) = mpis::all(tree, &mpis::SUITES.map(str::to_owned)) {
         eprintln!("xtask: {error:#}; tests of newer MPIs will be skipped");
+    }
+    if let Err(error) = vm::prepare(tree) {
+        eprintln!("xtask: {error:#}; tests in guests will be skipped");
     }
     build::all(tree)?;
     run_suites(&mut tally)?;
