@@ -11,6 +11,8 @@ use std::{
     process::{Command, Stdio},
 };
 
+use cosched_vm::Guest;
+
 /// The top of the source tree.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -30,6 +32,11 @@ pub fn need<T>(test: &str, found: Result<T, impl fmt::Display>) -> Option<T> {
             None
         }
     }
+}
+
+/// A guest to boot.
+pub fn guest() -> Result<Guest, cosched_vm::Error> {
+    Guest::find(&job::release().with_file_name("vm"))
 }
 
 /// @name as a program that answers to `--version`; it must be installed.

@@ -144,7 +144,7 @@ pub fn built(name: &str) -> PathBuf {
 }
 
 /// Tests lie in `target/PROFILE/deps`; what they test in `target/release`.
-fn release() -> PathBuf {
+pub(crate) fn release() -> PathBuf {
     let test = env::current_exe().expect("/proc is mounted");
     let target = test.ancestors().nth(3).expect("below the target directory");
     target.join("release")

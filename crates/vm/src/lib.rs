@@ -206,7 +206,15 @@ fn read(path: &Path) -> String {
     String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
 }
 
+/// The 20 lines that tell most: from a panic on, else the last.
 fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(20)..].join("\n")
+    let panic = lines.iter().position(|line| line.contains("Kernel panic"));
+    let from = panic.unwrap_or(lines.len().saturating_sub(20));
+    lines[from..]
+        .iter()
+        .take(20)
+        .copied()
+        .collect::<Vec<_>>()
+        .join("\n")
 }
