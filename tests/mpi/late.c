@@ -119,6 +119,6 @@ int main(int argc, char **argv)
 				ways[w].wait();
 				passed(argv[a]);
 			}
-	MPI_Finalize();
+	finish();
 	return 0;
 }

@@ -142,6 +142,6 @@ int main(int argc, char **argv)
 		patterns[i].run();
 		passed(patterns[i].name);
 	}
-	MPI_Finalize();
+	finish();
 	return 0;
 }
