@@ -7,7 +7,7 @@ fn main() {
     let root =
         PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
     let mut builder = bindgen::Builder::default();
-    for header in ["abi/page.h", "abi/wire.h"] {
+    for header in ["abi/page.h", "abi/wire.h", "abi/control.h"] {
         builder = builder.header(root.join(header).to_string_lossy());
     }
     println!("cargo:rerun-if-changed={}", root.join("abi").display());
@@ -15,7 +15,7 @@ fn main() {
 
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("abi.rs");
     builder
-        .allowlist_type("cos_(page|slot|params|ask|reply|hook|source|reason|rank_state).*")
+        .allowlist_type("cos_(page|slot|params|ask|reply|control|hook|source|reason|rank_state).*")
         .allowlist_var("COS_.*")
         .prepend_enum_name(false)
         .derive_default(true)

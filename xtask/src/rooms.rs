@@ -19,14 +19,25 @@ const C_ROOMS: [(&str, &[&str], bool); 5] = [
 ];
 
 /// Crate, and the crates of this workspace that it may use.
-const CRATES: [(&str, &[&str]); 8] = [
+const CRATES: [(&str, &[&str]); 10] = [
     ("cosched-model", &[]),
     ("cosched-policy", &["cosched-model"]),
     ("cosched-sim", &["cosched-policy", "cosched-model"]),
     ("cosched-loader", &["cosched-policy", "cosched-model"]),
+    ("cosched-control", &["cosched-model"]),
+    (
+        "cosched-daemon",
+        &[
+            "cosched-control",
+            "cosched-loader",
+            "cosched-policy",
+            "cosched-model",
+        ],
+    ),
     (
         "cosched-cli",
         &[
+            "cosched-control",
             "cosched-sim",
             "cosched-vm",
             "cosched-policy",
