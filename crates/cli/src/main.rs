@@ -7,6 +7,7 @@
 //! its command instead.
 
 mod bench;
+mod daemon;
 mod doctor;
 mod fault;
 mod keeper;
@@ -39,6 +40,11 @@ enum Command {
     Bench(Box<bench::Args>),
     Policy(policy::Args),
     Doctor(doctor::Args),
+    Status(daemon::status::Args),
+    Jobs(daemon::jobs::Args),
+    Adopt(daemon::wishes::AdoptArgs),
+    Switch(daemon::wishes::SwitchArgs),
+    End(daemon::wishes::EndArgs),
     Sim(sim::Args),
     #[command(hide = true)]
     Keep(run::keep::Args),
@@ -56,6 +62,11 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::main(&args),
         Command::Policy(args) => policy::main(&args),
         Command::Doctor(args) => doctor::main(&args),
+        Command::Status(args) => daemon::status::main(&args),
+        Command::Jobs(args) => daemon::jobs::main(&args),
+        Command::Adopt(args) => daemon::wishes::adopt(&args),
+        Command::Switch(args) => daemon::wishes::switch(&args),
+        Command::End(args) => daemon::wishes::end(&args),
         Command::Sim(args) => sim::main(&args),
         Command::Keep(args) => run::keep::main(&args),
         Command::Hog(args) => bench::hog(&args),

@@ -4,15 +4,12 @@
 //!
 //! It also is where `--policy WORD` of other sub-commands is settled.
 
-use crate::fault::Fault;
+use crate::{daemon, fault::Fault};
 use anyhow::Result;
 use clap::Subcommand;
 use comfy_table::{presets::NOTHING, ContentArrangement, Table};
 use cosched_policy::{Body, Error, Preset, Resolved, Taken};
 use std::{io::Write, process::ExitCode};
-
-/// The bodies of this build that are there when a command runs.
-const PRESENT: [Body; 1] = [Body::Shim];
 
 /// Show the policies, and what each means on this machine
 #[derive(clap::Args)]
@@ -66,20 +63,27 @@ pub fn main(args: &Args) -> Result<ExitCode> {
 
 /// The policy that @word names, settled with the bodies that are present.
 pub fn load(word: &str) -> Result<Resolved> {
-    settle(&read(word)?)
+    settle(&read(word)?, &present())
 }
 
-fn read(word: &str) -> Result<Preset> {
+/// The bodies that are there when a command runs now.
+fn present() -> Vec<Body> {
+    daemon::present(daemon::find().as_ref())
+}
+
+/// The preset that @word names.
+pub fn read(word: &str) -> Result<Preset> {
     Ok(cosched_policy::load(word).map_err(fault)?)
 }
 
 /// To be shown, also where it cannot run.
 fn sketch(preset: &Preset) -> Resolved {
-    cosched_policy::sketch(preset, &PRESENT)
+    cosched_policy::sketch(preset, &present())
 }
 
-fn settle(preset: &Preset) -> Result<Resolved> {
-    Ok(cosched_policy::resolve(preset, &PRESENT).map_err(fault)?)
+/// With the bodies @present.
+pub fn settle(preset: &Preset, present: &[Body]) -> Result<Resolved> {
+    Ok(cosched_policy::resolve(preset, present).map_err(fault)?)
 }
 
 /// A missing body is this machine's fault, all else is the user's.
@@ -92,6 +96,8 @@ fn fault(error: Error) -> Fault {
 
 fn list(json: bool) -> Result<String> {
     let presets = cosched_policy::built_in().map_err(fault)?;
+    let present = present();
+    let sketch = |preset| cosched_policy::sketch(preset, &present);
     let sketches: Vec<_> = presets.iter().map(sketch).collect();
     if json {
         return as_json(&sketches);
@@ -157,6 +163,26 @@ pub fn questions(policy: &Resolved) -> Table {
     table
 }
 
+/// `shim (wait), kernel (arrival, fairness)`: what is not left to the local scheduler.
+pub fn owners(policy: &Resolved) -> String {
+    let mut owners: Vec<(&str, Vec<&str>)> = Vec::new();
+    for taken in policy
+        .taken
+        .iter()
+        .filter(|taken| taken.owner != Body::Local)
+    {
+        let word = taken.owner.word();
+        match owners.iter_mut().find(|(owner, _)| *owner == word) {
+            Some((_, questions)) => questions.push(taken.question.word),
+            None => owners.push((word, vec![taken.question.word])),
+        }
+    }
+    let words = owners
+        .iter()
+        .map(|(owner, questions)| format!("{owner} ({})", questions.join(", ")));
+    words.collect::<Vec<_>>().join(", ")
+}
+
 /// `spin_block(spin = "1600us")`
 fn answer(taken: &Taken) -> String {
     let shown = taken.choice.shown();
@@ -170,7 +196,8 @@ fn answer(taken: &Taken) -> String {
     }
 }
 
-fn plain<const N: usize>(header: [&str; N]) -> Table {
+/// Columns and nothing around them.
+pub fn plain<const N: usize>(header: [&str; N]) -> Table {
     let mut table = Table::new();
     table
         .load_preset(NOTHING)

@@ -2,13 +2,19 @@
 //! Which body can do what on this machine.
 
 use super::{mpi::Mpi, Fact};
+use cosched_control::Mode;
 
-/// From what was found.
-pub fn facts(machine: &[Fact], shim: &Fact, mpi: &[Mpi]) -> Vec<Fact> {
+/// From what was found, and what coschedd says of itself.
+pub fn facts(
+    machine: &[Fact],
+    shim: &Fact,
+    mpi: &[Mpi],
+    daemon: Option<(Mode, String)>,
+) -> Vec<Fact> {
     vec![
         shim_body(shim, mpi),
         slice_act(machine),
-        kernel_body(machine),
+        kernel_body(machine, daemon),
     ]
 }
 
@@ -45,22 +51,29 @@ fn slice_act(machine: &[Fact]) -> Fact {
     }
 }
 
-/// This version has none; the line says whether one could work here.
-fn kernel_body(machine: &[Fact]) -> Fact {
-    let lacking: Vec<_> = ["BTF", "sched_ext"]
-        .into_iter()
-        .filter(|name| !is_there(machine, name))
-        .collect();
-    let machine_could = match lacking.as_slice() {
-        [] => "this machine has what one needs".to_owned(),
-        names => format!("this machine lacks {}", names.join(" and ")),
+/// What coschedd says of itself; where none is there, whether one could work here.
+fn kernel_body(machine: &[Fact], daemon: Option<(Mode, String)>) -> Fact {
+    match daemon {
+        Some((Mode::Schedule, _)) => Fact::ok("kernel", "coschedd is there and schedules"),
+        Some((Mode::Observe, why)) => Fact::note(
+            "kernel",
+            format!("coschedd is there and only observes: {why}"),
+            "cosched status shows what it sees; presets fall back to the shim where they say `else`",
+        ),
+        None => without_daemon(machine),
+    }
+}
+
+fn without_daemon(machine: &[Fact]) -> Fact {
+    let lacks = |name| !is_there(machine, name);
+    let could = match (lacks("BTF"), lacks("sched_ext")) {
+        (true, _) => "this machine lacks BTF, so it could not even observe",
+        (false, true) => "this machine lacks sched_ext, so it would only observe",
+        (false, false) => "this machine has what it needs",
     };
-    let to_do = "presets fall back to the shim where they say `else`";
-    Fact::note(
-        "kernel",
-        format!("this version has no kernel body ({machine_could})"),
-        to_do,
-    )
+    let to_do =
+        "as root: systemctl start coschedd; presets fall back to the shim where they say `else`";
+    Fact::note("kernel", format!("no coschedd is there ({could})"), to_do)
 }
 
 fn is_there(machine: &[Fact], name: &str) -> bool {
@@ -78,19 +91,20 @@ mod tests {
     fn without_shim_or_hook_there_is_no_body() {
         let there = Fact::ok("libcosched.so", "/l");
         let gone = Fact::missing("libcosched.so", "", "");
-        assert_eq!(facts(&[], &gone, &[])[0].status, Status::Missing);
+        assert_eq!(facts(&[], &gone, &[], None)[0].status, Status::Missing);
         assert_eq!(
-            facts(&[], &there, &[])[0].found,
+            facts(&[], &there, &[], None)[0].found,
             "no MPI here has a wait point"
         );
     }
 
     #[test]
-    fn names_what_a_kernel_body_would_lack() {
+    fn says_what_coschedd_does_or_could_do_here() {
         let machine = [Fact::ok("BTF", ""), Fact::missing("sched_ext", "", "")];
-        let found = facts(&machine, &Fact::ok("libcosched.so", ""), &[])[2]
-            .found
-            .clone();
-        assert!(found.contains("lacks sched_ext"), "{found}");
+        let line = |daemon| kernel_body(&machine, daemon).found;
+        assert!(line(None).contains("would only observe"));
+        let why = "no sched_ext".to_owned();
+        assert!(line(Some((Mode::Observe, why))).ends_with("only observes: no sched_ext"));
+        assert!(line(Some((Mode::Schedule, String::new()))).ends_with("schedules"));
     }
 }

@@ -69,7 +69,7 @@ fn btf() -> Fact {
     if Path::new("/sys/kernel/btf/vmlinux").exists() {
         Fact::ok("BTF", "/sys/kernel/btf/vmlinux")
     } else {
-        let to_do = "only a kernel body would need it: a kernel with CONFIG_DEBUG_INFO_BTF";
+        let to_do = "only coschedd needs it: a kernel with CONFIG_DEBUG_INFO_BTF";
         Fact::missing("BTF", "no /sys/kernel/btf/vmlinux", to_do)
     }
 }
@@ -78,7 +78,8 @@ fn sched_ext() -> Fact {
     match word("/sys/kernel/sched_ext/state") {
         Some(state) => Fact::ok("sched_ext", state),
         None => {
-            let to_do = "only a kernel body would need it: Linux 6.12+ with CONFIG_SCHED_CLASS_EXT";
+            let to_do =
+                "only coschedd needs it, to schedule: Linux 6.13+ with CONFIG_SCHED_CLASS_EXT";
             Fact::missing("sched_ext", "no /sys/kernel/sched_ext", to_do)
         }
     }

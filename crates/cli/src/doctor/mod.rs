@@ -10,6 +10,7 @@ mod limits;
 mod linux;
 mod mpi;
 
+use crate::daemon;
 use anyhow::Result;
 use serde::Serialize;
 use std::{io::Write, process::ExitCode};
@@ -93,8 +94,9 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     machine.extend(limits::facts());
     let shim = limits::shim();
     let mpi = mpi::find();
+    let daemon = daemon::find().map(|daemon| (daemon.mode, daemon.why));
     let runs = shim.is_there() && !mpi.is_empty();
-    let bodies = body::facts(&machine, &shim, &mpi);
+    let bodies = body::facts(&machine, &shim, &mpi, daemon);
     machine.push(shim);
     let diagnosis = Diagnosis {
         machine,

@@ -13,6 +13,7 @@ use crate::fault::Fault;
 use advice::Advice;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
+use cosched_control::document;
 use cosched_model::{abi, Nanos};
 use cosched_policy::Resolved;
 use numbers::{Job, Rank};
@@ -68,6 +69,8 @@ struct Report<'a> {
     policy: &'a Resolved,
     slice_asked_us: u32,
     jobs: Vec<Job>,
+    /// What the kernel body counted, where coschedd is there.
+    kernel: Option<document::Job>,
     fairness: Option<Fairness>,
     advice: Advice,
 }
@@ -124,8 +127,8 @@ impl Options {
 }
 
 impl Writer<'_> {
-    /// From the slots as they were left.
-    pub fn write(mut self, slots: &[abi::cos_slot]) -> Result<()> {
+    /// From the slots as they were left, and from coschedd's ledger.
+    pub fn write(mut self, slots: &[abi::cos_slot], kernel: Option<document::Job>) -> Result<()> {
         let jobs = numbers::jobs_of(slots);
         let report = Report {
             version: env!("CARGO_PKG_VERSION"),
@@ -135,6 +138,7 @@ impl Writer<'_> {
             fairness: self.fairness(&jobs),
             advice: advice::advise(&jobs, self.slice_asked_us),
             jobs,
+            kernel,
         };
         let text = if self.options.report == Some(Format::Json) {
             let ranks = report.jobs.iter().flat_map(|job| &job.ranks).collect();
@@ -193,6 +197,7 @@ mod tests {
             fairness: None,
             advice,
             jobs,
+            kernel: None,
         }
     }
 

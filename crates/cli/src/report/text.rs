@@ -5,8 +5,10 @@ use super::{
     numbers::{Counters, Job, Rank},
     Report,
 };
+use crate::daemon::{jobs::fairness, status};
 use crate::policy;
 use comfy_table::{presets, CellAlignment, Table};
+use cosched_control::document;
 use cosched_model::{Nanos, RankState};
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -87,6 +89,10 @@ pub fn render(report: &Report, explain: bool) -> String {
             let _ = writeln!(text, "  {name:<18}{sentence}");
         }
     }
+    let _ = writeln!(text, "answered by: {}", policy::owners(report.policy));
+    if let Some(job) = &report.kernel {
+        render_kernel(&mut text, job);
+    }
     let fairness = report.fairness.as_ref().map_or_else(
         || {
             "unknown without a run alone: give --alone and --competitors, or use `cosched bench`"
@@ -105,6 +111,21 @@ pub fn render(report: &Report, explain: bool) -> String {
     );
     let _ = writeln!(text, "Verdict: {}", report.advice.line);
     text
+}
+
+/// The job as the kernel body saw it, all its processes together.
+fn render_kernel(text: &mut String, job: &document::Job) {
+    let ledger = &job.ledger;
+    let _ = writeln!(
+        text,
+        "kernel body: F {}, {} boosts ({} in time), granted for {}, denied for {}; arrival to run {}",
+        fairness(ledger.fairness),
+        ledger.nr_boosts,
+        ledger.nr_served,
+        status::listed(&ledger.boosted),
+        status::listed(&ledger.denied),
+        status::delays(job)
+    );
 }
 
 fn render_job(text: &mut String, job: &Job, explain: bool) {

@@ -12,13 +12,14 @@ pub mod keep;
 pub mod launch;
 
 use crate::{
+    daemon::{self, Held, Travelling},
     fault::{self, Fault},
     keeper::{self, house, house::House, JobPage, Keeper, Leave},
     policy, report,
 };
 use anyhow::{Context, Result};
 use child::End;
-use cosched_policy::Resolved;
+use cosched_policy::{Body, Resolved};
 use launch::Kit;
 use rustix::event::{eventfd, EventfdFlags};
 use std::{
@@ -26,7 +27,7 @@ use std::{
     ffi::OsString,
     io,
     os::{fd::OwnedFd, unix::process::CommandExt},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, ExitCode},
     sync::Arc,
     thread::{self, JoinHandle},
@@ -47,7 +48,8 @@ Examples:
   cosched run --report -- mpirun -n 4 ./app
   cosched run --policy spin_block:50us --report=json --report-to r.json -- srun ./app
 
-COSCHED=off in the environment runs the command as if cosched were not there.
+COSCHED=off in the environment runs the command as if cosched were not there,
+COSCHED_DAEMON=off as if coschedd were not.
 Exit code: the command's; 126 where it cannot be executed, 127 where it is not
 found, 2 for wrong usage, 3 where a part of cosched is missing.")]
 pub struct Args {
@@ -57,6 +59,9 @@ pub struct Args {
     /// Length of a rank's turn on its CPU, 100us to 100ms, or `off` [default: the policy's]
     #[arg(long, value_name = "DUR|off", value_parser = parse_slice)]
     slice: Option<Duration>,
+    /// Leave coschedd alone, if it is there
+    #[arg(long)]
+    no_daemon: bool,
     #[command(flatten)]
     report: report::Options,
     /// The command and its arguments, as without cosched
@@ -88,7 +93,7 @@ pub fn main(args: Args) -> Result<ExitCode> {
     if env::var_os("COSCHED").is_some_and(|value| value == "off") {
         return Err(exec_untouched(&args.command));
     }
-    let policy = policy::load(&args.policy)?;
+    let (policy, held) = settle(&args)?;
     let slice_us = slice_us(args.slice, &policy);
     let report = args.report.open(&args.command, &policy, slice_us)?;
     let shim = launch::find_shim()?;
@@ -100,15 +105,44 @@ pub fn main(args: Args) -> Result<ExitCode> {
             return Err(exec_untouched(&args.command));
         }
     };
-    let end = stand_in(&args.command, &policy, slice_us, shim, &service);
+    let end = stand_in(
+        &args.command,
+        &policy,
+        slice_us,
+        (shim, held.as_ref()),
+        &service,
+    );
     let page = service.stop();
     let end = end?;
     if let Some(report) = report {
-        if let Err(error) = report.write(&page.slots()) {
+        let kernel = held.as_ref().and_then(Held::job);
+        if let Err(error) = report.write(&page.slots(), kernel) {
             fault::report(&error);
         }
     }
     Ok(child::end_alike(end))
+}
+
+/// With the kernel body, where coschedd is there and grants it; else without. A
+/// refusal is told where something is lost by it.
+fn settle(args: &Args) -> Result<(Resolved, Option<Held>)> {
+    let preset = policy::read(&args.policy)?;
+    let found = if args.no_daemon { None } else { daemon::find() };
+    let Some(found) = found else {
+        return Ok((policy::settle(&preset, &[Body::Shim])?, None));
+    };
+    let policy = policy::settle(&preset, &daemon::present(Some(&found)))?;
+    let name = Path::new(&args.command[0]).file_name().unwrap_or_default();
+    let travelling = Travelling::of(&args.policy, &preset);
+    match found.hold(&travelling, &name.to_string_lossy()) {
+        Ok(held) => Ok((policy, Some(held))),
+        Err(error) => {
+            if policy.taken.iter().any(|taken| taken.owner == Body::Kernel) {
+                eprintln!("cosched: {error}; running without the kernel body");
+            }
+            Ok((policy::settle(&preset, &[Body::Shim])?, None))
+        }
+    }
 }
 
 /// A short slice is part of adaptive waiting: a woken rank gets its CPU sooner
@@ -130,7 +164,7 @@ fn stand_in(
     argv: &[OsString],
     policy: &Resolved,
     slice_us: u32,
-    shim: PathBuf,
+    (shim, held): (PathBuf, Option<&Held>),
     service: &Service,
 ) -> Result<End> {
     let socket = service.house.socket();
@@ -141,6 +175,15 @@ fn stand_in(
         slice_us,
     };
     let mut command = launch::prepare(argv, &kit)?;
+    if let Some(joiner) = held.map(Held::joiner) {
+        // Who does not join runs as without coschedd, which is no reason not to run.
+        let join = move || {
+            let _ = joiner.join();
+            Ok(())
+        };
+        // SAFETY: join() is system calls only.
+        unsafe { command.pre_exec(join) };
+    }
     // The limit is the keeper's need, and nothing that the command should inherit.
     child::run(&mut command, keeper::raise_descriptor_limit)?
         .map_err(|error| start_fault(&argv[0], &error).into())
