@@ -65,7 +65,7 @@ APART int boost_queued(u32 number, u32 cpu, u32 tgid, u32 seen, u64 now_ns)
 	return 0;
 }
 
-/* The same on every CPU but @but where ranks of the job are queued. */
+/* The same on every CPU but @but (COS_MAX_CPUS: on every one) where ranks of the job are queued. */
 static __always_inline void boost_mates(u32 number, u32 but, u32 tgid, u32 seen, u64 now_ns)
 {
 	struct cos_kernel_config *is = configuration();

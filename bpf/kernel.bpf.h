@@ -33,6 +33,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
+	BPF_MAP_TYPE_CGRP_STORAGE = 32,
 };
 #define BPF_F_NO_PREALLOC	1
 #define BPF_F_MMAPABLE		1024
@@ -58,6 +59,10 @@ struct bpf_iter_num {
 struct cpumask {
 	unsigned long bits[1];
 };
+
+struct cgroup {
+	int level;
+} __core;
 
 struct sched_ext_entity {
 	u32 flags;
@@ -93,6 +98,9 @@ struct scx_init_task_args {
 	bool fork;
 } __core;
 struct scx_exit_task_args;
+struct scx_cgroup_init_args {
+	u32 weight;
+} __core;
 
 enum scx_exit_kind { SCX_EXIT_NONE };
 
@@ -107,6 +115,7 @@ enum scx_ent_flags { SCX_TASK_QUEUED = 1 };
 enum scx_enq_flags { SCX_ENQ_WAKEUP = 1 };
 #define SCX_ENQ_PREEMPT		(1ULL << 32)
 #define SCX_DSQ_LOCAL		(1ULL << 63 | 2)
+#define SCX_DSQ_LOCAL_ON	(3ULL << 62)
 #define SCX_KICK_IDLE		1ULL
 #define SCX_KICK_PREEMPT	2ULL
 #define SCX_OPS_ENQ_EXITING	4ULL
@@ -125,6 +134,8 @@ struct sched_ext_ops {
 	void (*update_idle)(s32 cpu, bool idle);
 	s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
 	void (*exit_task)(struct task_struct *p, struct scx_exit_task_args *args);
+	s32 (*cgroup_init)(struct cgroup *cgrp, struct scx_cgroup_init_args *args);
+	void (*cgroup_set_weight)(struct cgroup *cgrp, u32 weight);
 	s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
 	u64 flags;
@@ -159,6 +170,9 @@ s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym __weak;
 bool scx_bpf_test_and_clear_cpu_idle(s32 cpu) __ksym __weak;
 s32 scx_bpf_pick_idle_cpu(const struct cpumask *cpus_allowed, u64 flags) __ksym __weak;
 bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *cpumask) __ksym __weak;
+struct cgroup *scx_bpf_task_cgroup(struct task_struct *p) __ksym __weak;
+struct cgroup *bpf_cgroup_ancestor(struct cgroup *cgrp, int level) __ksym __weak;
+void bpf_cgroup_release(struct cgroup *cgrp) __ksym __weak;
 struct task_struct *bpf_task_from_pid(s32 pid) __ksym;
 void bpf_task_release(struct task_struct *p) __ksym;
 void bpf_rcu_read_lock(void) __ksym;

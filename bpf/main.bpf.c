@@ -23,12 +23,14 @@
 
 char _license[] SEC("license") = "GPL";
 
+/* So many looks for a longer queue until one that is longer by one will do. */
+#define LOOKS_PER_ROTATION 16
+
 #define OP(name, ...) SEC("struct_ops/" #name) BPF_PROG(cos_##name, ##__VA_ARGS__)
 #define OP_SLEEPS(name, ...) SEC("struct_ops.s/" #name) BPF_PROG(cos_##name, ##__VA_ARGS__)
 
 /* A woken rank: who woke it, and shall it run at once? */
-static __always_inline bool is_boosted_by_waking(struct task_struct *p, struct task_state *t, u32 cpu,
-					u64 now_ns)
+static __always_inline bool is_boosted_by_waking(struct task_state *t, u32 cpu, u64 now_ns)
 {
 	struct cos_kernel_job *job = job_of(t);
 	struct task_state *waker;
@@ -91,6 +93,38 @@ static __always_inline void call_idle(struct task_struct *p, u32 cpu)
 		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 }
 
+/* Lost its CPU although a mark says that something arrived a moment before. */
+static __always_inline bool is_boosted_by_mark(struct task_state *t, u32 cpu, u64 now_ns)
+{
+	struct cos_kernel_job *job = job_of(t);
+
+	if (!job || t->mark_until_ns <= now_ns)
+		return false;
+	t->mark_until_ns = 0;
+	return ask_arrival(t, job, cpu, COS_SEEN_AGAIN, now_ns);
+}
+
+/*
+ * Its place in the queue. Who yields is at most `credit` behind the first; who was preempted within
+ * its slice counts `granularity` less, so that it goes on soon.
+ */
+static __always_inline s64 key_of(struct task_state *t, u32 cpu, u64 enq_flags,
+				  const struct cos_kernel_config *is, u64 now_ns)
+{
+	s64 first = 0, credit = (s64)is->credit_ns;
+
+	if (enq_flags & SCX_ENQ_WAKEUP)
+		return t->vtime;
+	if (t->yielded) {
+		if (first_key(cpu, &first) && t->vtime < first - credit)
+			t->vtime = first - credit;
+		return t->vtime;
+	}
+	if (now_ns - t->on_at_ns < is->slice_ns)
+		return t->vtime - (s64)is->granularity_ns;
+	return t->vtime;
+}
+
 void OP(enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct cos_kernel_config *is = configuration();
@@ -98,7 +132,7 @@ void OP(enqueue, struct task_struct *p, u64 enq_flags)
 	struct task_state *t = state_of(p);
 	struct cpu_state *c = cpu_at(cpu);
 	u64 now_ns = bpf_ktime_get_ns();
-	bool boosted = false;
+	bool boosted, wakes = enq_flags & SCX_ENQ_WAKEUP;
 
 	if (!is || !t || !c || is_pinned_kthread(p)) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, is ? is->slice_ns : 0,
@@ -107,20 +141,15 @@ void OP(enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	advance(c, cpu, now_ns);
 	place(t, c, cpu, (s64)is->credit_ns);
-	if (enq_flags & SCX_ENQ_WAKEUP) {
-		boosted = is_boosted_by_waking(p, t, cpu, now_ns);
-	} else if (t->mark_until_ns > now_ns) {
-		struct cos_kernel_job *job = job_of(t);
-
-		t->mark_until_ns = 0;
-		boosted = job && ask_arrival(t, job, cpu, COS_SEEN_AGAIN, now_ns);
-	}
+	boosted = wakes ? is_boosted_by_waking(t, cpu, now_ns) :
+			  is_boosted_by_mark(t, cpu, now_ns);
 	if (t->job)
 		enter_queue(t, cpu);
-	scx_bpf_dsq_insert_vtime(p, cpu, is->slice_ns, (u64)t->vtime, enq_flags);
+	scx_bpf_dsq_insert_vtime(p, cpu, is->slice_ns,
+				 (u64)key_of(t, cpu, enq_flags, is, now_ns), enq_flags);
 	if (boosted)
 		kick_for_boost(cpu, now_ns);
-	else if (enq_flags & SCX_ENQ_WAKEUP)
+	else if (wakes)
 		preempt_by_wakeup(t, c, cpu, is, now_ns);
 	call_idle(p, cpu);
 }
@@ -133,27 +162,28 @@ void OP(dequeue, struct task_struct *p, u64 deq_flags)
 		leave_queue(t);
 }
 
-/* The slice of @prev is over and nobody is further behind: it goes on. */
-static __always_inline bool keep(struct task_struct *prev, struct task_state *t, u32 cpu,
-			const struct cos_kernel_config *is, u64 now_ns)
+/* It goes on, since nobody else wants the CPU or nobody is further behind. */
+static __always_inline void keep(struct task_struct *prev, struct task_state *t,
+				 const struct cos_kernel_config *is)
+{
+	t->yielded = 0;
+	set_slice(prev, is->slice_ns);
+	count(COS_COUNT_KEPT);
+}
+
+static __always_inline bool is_first(const struct task_state *t, u32 cpu)
 {
 	s64 first = 0;
 
-	if (!(prev->scx.flags & SCX_TASK_QUEUED) || t->yielded)
-		return false;
-	if (first_key(cpu, &first) && first < t->vtime)
-		return false;
-	set_slice(prev, is->slice_ns);
-	count(COS_COUNT_KEPT);
-	return true;
+	return !t->yielded && (!first_key(cpu, &first) || t->vtime <= first);
 }
 
-/* The longest queue but @cpu's; nothing where that is not longer by two. */
-APART int longest(u32 cpu, s32 mine)
+/* The longest queue but @cpu's; -1 where that is not longer than @mine by @by. */
+APART int longest(u32 cpu, s32 mine, s32 by)
 {
 	struct cos_kernel_config *is = configuration();
 	u32 other, nr = is ? is->nr_cpus : 0;
-	s32 most = mine + 1, found = -1;
+	s32 most = mine + by - 1, found = -1;
 
 	bpf_for(other, 0, nr) {
 		s32 queued = other == cpu ? 0 : scx_bpf_dsq_nr_queued(other);
@@ -166,35 +196,69 @@ APART int longest(u32 cpu, s32 mine)
 	return found;
 }
 
-static __always_inline bool balance(struct cpu_state *c, u32 cpu, const struct cos_kernel_config *is,
-			   u64 now_ns)
+/* How many of job @number want @cpu. */
+static __always_inline u32 nr_of_job(u32 number, u32 cpu)
 {
+	u32 *queued = presence_of(number, cpu);
+	struct cos_oncpu *on = bpf_map_lookup_elem(&oncpu, &cpu);
+
+	return (queued ? *queued : 0) + (on && on->job == number);
+}
+
+/*
+ * The first in @from's queue that may run on @cpu. A rank stays, unless its job too has more
+ * there than here by @by: what its job was given, a CPU each, is not undone.
+ */
+APART int pull(u32 from, u32 cpu, u32 by)
+{
+	struct task_struct *p;
+	struct task_state *t;
+	u32 looks = 0;
+	int taken = 0;
+
+	bpf_for_each(scx_dsq, p, from, 0) {
+		if (++looks > MAX_LOOKS)
+			break;
+		t = bpf_task_storage_get(&tasks, p, 0, 0);
+		if (!t || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		if (t->job && nr_of_job(t->job, from) < nr_of_job(t->job, cpu) + by)
+			continue;
+		taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
+		break;
+	}
+	return taken;
+}
+
+/*
+ * A queue that is longer by two gives one away. One that is longer by one does so now and then,
+ * or three hogs on two CPUs would have a half, a quarter and a quarter for ever.
+ */
+static __always_inline bool balance(struct cpu_state *c, u32 cpu,
+				    const struct cos_kernel_config *is, u64 now_ns)
+{
+	u32 by;
 	s32 from;
 
 	if (now_ns - c->balanced_at_ns < is->balance_ns)
 		return false;
 	c->balanced_at_ns = now_ns;
-	from = longest(cpu, scx_bpf_dsq_nr_queued(cpu));
-	if (from < 0 || !scx_bpf_dsq_move_to_local(from))
+	by = ++c->nr_balances % LOOKS_PER_ROTATION ? 2 : 1;
+	from = longest(cpu, scx_bpf_dsq_nr_queued(cpu), by);
+	if (from < 0 || !pull(from, cpu, by))
 		return false;
 	count(COS_COUNT_BALANCED);
 	return true;
 }
 
-APART int steal(u32 cpu)
+static __always_inline bool steal(u32 cpu)
 {
-	struct cos_kernel_config *is = configuration();
-	u32 i, nr = is ? is->nr_cpus : 0;
+	s32 from = longest(cpu, 0, 1);
 
-	bpf_for(i, 1, nr) {
-		u32 from = (cpu + i) % nr;
-
-		if (scx_bpf_dsq_nr_queued(from) && scx_bpf_dsq_move_to_local(from)) {
-			count(COS_COUNT_STOLEN);
-			return true;
-		}
-	}
-	return false;
+	if (from < 0 || !scx_bpf_dsq_move_to_local(from))
+		return false;
+	count(COS_COUNT_STOLEN);
+	return true;
 }
 
 void OP(dispatch, s32 cpu, struct task_struct *prev)
@@ -202,12 +266,13 @@ void OP(dispatch, s32 cpu, struct task_struct *prev)
 	struct cos_kernel_config *is = configuration();
 	struct cpu_state *c = cpu_at(cpu);
 	struct task_state *t = prev ? state_of(prev) : NULL;
+	bool goes_on = t && t->running && (prev->scx.flags & SCX_TASK_QUEUED);
 	u64 now_ns = bpf_ktime_get_ns();
 
 	if (!is || !c)
 		return;
 	if (t && t->running) {
-		charge(prev, t, now_ns);
+		charge(t, now_ns);
 		c->run_vtime = t->vtime;
 		c->run_at_ns = now_ns;
 	}
@@ -216,11 +281,14 @@ void OP(dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	if (balance(c, cpu, is, now_ns))
 		return;
-	if (prev && t && keep(prev, t, cpu, is, now_ns))
+	if (prev && goes_on && is_first(t, cpu))
+		keep(prev, t, is);
+	else if (scx_bpf_dsq_move_to_local(cpu))
 		return;
-	if (scx_bpf_dsq_move_to_local(cpu) || (prev && (prev->scx.flags & SCX_TASK_QUEUED)))
-		return;
-	steal(cpu);
+	else if (prev && goes_on)
+		keep(prev, t, is);
+	else
+		steal(cpu);
 }
 
 void OP(runnable, struct task_struct *p, u64 enq_flags)
@@ -233,6 +301,7 @@ void OP(runnable, struct task_struct *p, u64 enq_flags)
 	if (job)
 		account(t, job, scx_bpf_task_cpu(p), bpf_ktime_get_ns());
 	t->wants = 1;
+	group_runnable(p, t);
 }
 
 void OP(quiescent, struct task_struct *p, u64 deq_flags)
@@ -245,6 +314,7 @@ void OP(quiescent, struct task_struct *p, u64 deq_flags)
 	if (job)
 		account(t, job, scx_bpf_task_cpu(p), bpf_ktime_get_ns());
 	t->wants = 0;
+	group_quiescent(p, t);
 }
 
 void OP(running, struct task_struct *p)
@@ -263,7 +333,8 @@ void OP(running, struct task_struct *p)
 	t->charged_at_ns = now_ns;
 	c->run_vtime = t->vtime;
 	c->run_at_ns = now_ns;
-	c->run_weight = p->scx.weight;
+	refresh_weight(p, t);
+	c->run_weight = t->weight;
 	c->run_pinned_kthread = is_pinned_kthread(p);
 	c->run_boosted = 0;
 	advance(c, cpu, now_ns);
@@ -279,7 +350,7 @@ void OP(stopping, struct task_struct *p, bool runnable)
 
 	if (!t || !c)
 		return;
-	charge(p, t, now_ns);
+	charge(t, now_ns);
 	c->run_vtime = t->vtime;
 	c->run_at_ns = now_ns;
 	advance(c, cpu, now_ns);
@@ -300,7 +371,7 @@ bool OP(yield, struct task_struct *from, struct task_struct *to)
 	set_slice(from, 0);
 	if (job) {
 		add(&job->nr_yields, 1);
-		boost_mates(t->job, t->cpu, 0, COS_SEEN_YIELD, bpf_ktime_get_ns());
+		boost_mates(t->job, COS_MAX_CPUS, 0, COS_SEEN_YIELD, bpf_ktime_get_ns());
 	}
 	return false;
 }
@@ -312,6 +383,7 @@ s32 OP(init_task, struct task_struct *p, struct scx_init_task_args *args)
 	if (!t)
 		return -12;
 	t->away = 1;
+	t->weight = WEIGHT_OF_NICE_0;
 	t->cpu = scx_bpf_task_cpu(p);
 	return 0;
 }
@@ -322,6 +394,25 @@ void OP(exit_task, struct task_struct *p, struct scx_exit_task_args *args)
 
 	if (t)
 		leave_queue(t);
+}
+
+s32 OP(cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)
+{
+	struct group_state *group = bpf_cgrp_storage_get(&groups, cgrp, 0,
+							 BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!group)
+		return -12;
+	group->weight = args->weight;
+	return 0;
+}
+
+void OP(cgroup_set_weight, struct cgroup *cgrp, u32 weight)
+{
+	struct group_state *group = bpf_cgrp_storage_get(&groups, cgrp, 0, 0);
+
+	if (group)
+		group->weight = weight;
 }
 
 s32 OP_SLEEPS(init)
@@ -365,6 +456,8 @@ struct sched_ext_ops cosched_ops = {
 	.yield		= (void *)cos_yield,
 	.init_task	= (void *)cos_init_task,
 	.exit_task	= (void *)cos_exit_task,
+	.cgroup_init	= (void *)cos_cgroup_init,
+	.cgroup_set_weight = (void *)cos_cgroup_set_weight,
 	.init		= (void *)cos_init,
 	.exit		= (void *)cos_exit,
 	.timeout_ms	= 10000,

@@ -23,6 +23,8 @@ struct task_state {
 	s64 vtime;			/* weighted CPU time, on the scale of its CPU */
 	s64 lag;			/* while away: its CPU's vtime less its own, when it left */
 	s64 left_at;			/* ... and that CPU's vtime then */
+	u32 weight;			/* among all that run, in 1/1024: group.bpf.h */
+	u32 active_weight;		/* what it counts in its cgroup */
 	u64 charged_at_ns;
 	u64 on_at_ns;			/* it came on its CPU */
 	u32 cpu;			/* whose scale vtime is on */
@@ -59,6 +61,8 @@ struct cpu_state {
 	u32 wanted;			/* somebody queued here may be boosted */
 	u32 run_boosted;		/* this turn is a boost: nobody else's preempts it */
 	u32 run_pinned_kthread;
+	u32 nr_balances;
+	u32 pad;
 };
 
 struct {
@@ -180,12 +184,14 @@ static __always_inline u32 nr_runnable(u32 cpu)
 {
 	struct cos_kernel_config *is = configuration();
 	struct cpu_state *c = cpu_at(cpu);
-	s32 queued;
+	s32 queued, next;
 
 	if (!schedules(is) || !c)
 		return 0;
 	queued = scx_bpf_dsq_nr_queued(cpu);
-	return (queued > 0 ? queued : 0) + (c->run_weight ? 1 : 0) ?: 1;
+	/* Chosen already, while the one before is still on its way out. */
+	next = scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu);
+	return (queued > 0 ? queued : 0) + (next > 0 ? next : 0) + (c->run_weight ? 1 : 0) ?: 1;
 }
 
 static __always_inline bool is_pinned_kthread(const struct task_struct *p)

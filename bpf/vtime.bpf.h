@@ -13,9 +13,8 @@
 #ifndef COS_VTIME_BPF_H
 #define COS_VTIME_BPF_H
 
+#include "group.bpf.h"
 #include "state.bpf.h"
-
-#define WEIGHT_OF_NICE_0 100
 
 static __always_inline s64 weighted(u64 ns, u32 weight)
 {
@@ -65,10 +64,10 @@ static __always_inline void advance(struct cpu_state *c, u32 cpu, u64 now_ns)
 }
 
 /* Measured run time, since it was last charged. */
-static __always_inline void charge(struct task_struct *p, struct task_state *t, u64 now_ns)
+static __always_inline void charge(struct task_state *t, u64 now_ns)
 {
 	if (now_ns > t->charged_at_ns)
-		t->vtime += weighted(now_ns - t->charged_at_ns, p->scx.weight);
+		t->vtime += weighted(now_ns - t->charged_at_ns, t->weight);
 	t->charged_at_ns = now_ns;
 }
 
