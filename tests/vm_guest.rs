@@ -43,7 +43,7 @@ fn a_guest_is_another_kernel_on_the_same_files() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    let exchange = folder.path().join("it's an exchange");
+    let exchange = folder.path().join("it's an exchange, odd=true");
     fs::create_dir(&exchange).unwrap();
     fs::write(exchange.join("question"), [0, 255, 10]).unwrap();
     let mark = folder.path().join("mark");

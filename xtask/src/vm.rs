@@ -86,8 +86,9 @@ fn fetch(folder: &Path) -> Result<()> {
     suite.close()?;
     let modules = fresh.join("usr/lib/modules").join(&release);
     has_sched_ext(&modules.join("config"))?;
+    let depmod = cosched_vm::installed("depmod").map_err(missing)?;
     run_command(
-        Command::new("/usr/sbin/depmod")
+        Command::new(depmod)
             .arg("-b")
             .arg(fresh.join("usr"))
             .arg(&release),
@@ -129,7 +130,7 @@ pub fn run(tree: &Tree, args: &Run) -> Result<ExitCode> {
         .timeout(Duration::from_secs(args.timeout));
     job = env::vars_os().fold(job, |job, (name, value)| job.env(name, value));
     if let Some(exchange) = &args.exchange {
-        job = job.exchange(here.join(exchange));
+        job = job.exchange(exchange);
     }
     let outcome = guest.run_into(&job.dir(here), std::io::stdout(), std::io::stderr());
     let code = outcome.map_err(missing)?.code;

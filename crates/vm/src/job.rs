@@ -87,10 +87,11 @@ impl Job {
         self
     }
 
-    /// A folder of the host that the guest may write to, at the same (absolute)
-    /// path; the job finds it in COSCHED_EXCHANGE too.
+    /// A folder of the host that the guest may write to, at the same path; the job
+    /// finds it in COSCHED_EXCHANGE too.
     pub fn exchange(mut self, folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
+        let folder = std::path::absolute(&folder).unwrap_or(folder);
         self = self.env("COSCHED_EXCHANGE", &folder);
         self.exchange = Some(folder);
         self

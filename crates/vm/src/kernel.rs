@@ -64,7 +64,7 @@ impl Kernel {
 }
 
 /// @program as PATH finds it, or where Debian has what only root needs.
-pub(crate) fn installed(program: &str) -> Result<PathBuf, Error> {
+pub fn installed(program: &str) -> Result<PathBuf, Error> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
     first(folders.map(|folder| folder.join(program)))

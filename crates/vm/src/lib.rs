@@ -31,7 +31,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub use job::Job;
-pub use kernel::Kernel;
+pub use kernel::{installed, Kernel};
 use machine::Process;
 
 /// Why there is no outcome.
@@ -49,18 +49,18 @@ pub enum Error {
         why: io::Error,
     },
     /// The job was not done in time; the guest was ended.
-    #[error("guest ended after its timeout of {after:?}, command not done; its console says:\n{console}")]
+    #[error("guest ended after its timeout of {after:?}, command not done; last words:\n{last}")]
     Timeout {
         /// The limit.
         after: Duration,
-        /// The console's last lines.
-        console: String,
+        /// The last lines of the console and of the job.
+        last: String,
     },
     /// The guest ended before the job did: a panic, or it did not boot.
-    #[error("guest died before the command was done; its console says:\n{console}")]
+    #[error("guest died before the command was done; last words:\n{last}")]
     Died {
-        /// The console's last lines, or what QEMU said.
-        console: String,
+        /// The last lines of the console, the job and QEMU.
+        last: String,
     },
 }
 
@@ -147,9 +147,17 @@ impl Guest {
             (done, joined(out), joined(err))
         });
         let console = read(&folder.path().join(machine::CONSOLE));
+        let last = || {
+            let shares = read(&folder.path().join(machine::SHARES));
+            // With a console there was a root: the shares' chatter says nothing.
+            let host = if console.is_empty() { &shares } else { "" };
+            [host, &console, &lossy(&out), &lossy(&err)]
+                .map(tail)
+                .concat()
+        };
         if !done.map_err(Error::host("wait for QEMU"))? {
-            let (after, console) = (job.timeout, tail(&console));
-            return Err(Error::Timeout { after, console });
+            let (after, last) = (job.timeout, last());
+            return Err(Error::Timeout { after, last });
         }
         match read(&folder.path().join(machine::EXIT)).trim().parse() {
             Ok(code) => Ok(Outcome {
@@ -158,9 +166,7 @@ impl Guest {
                 stderr: err,
                 console,
             }),
-            Err(_) => Err(Error::Died {
-                console: tail(&(console + &String::from_utf8_lossy(&err))),
-            }),
+            Err(_) => Err(Error::Died { last: last() }),
         }
     }
 }
@@ -203,7 +209,11 @@ fn joined(thread: thread::ScopedJoinHandle<Vec<u8>>) -> Vec<u8> {
 
 /// The text of @path; a file that is not there says nothing.
 fn read(path: &Path) -> String {
-    String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
+    lossy(&std::fs::read(path).unwrap_or_default())
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// The 20 lines that tell most: from a panic on, else the last.
@@ -211,10 +221,6 @@ fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let panic = lines.iter().position(|line| line.contains("Kernel panic"));
     let from = panic.unwrap_or(lines.len().saturating_sub(20));
-    lines[from..]
-        .iter()
-        .take(20)
-        .copied()
-        .collect::<Vec<_>>()
-        .join("\n")
+    let told = lines[from..].iter().take(20);
+    told.map(|line| format!("{line}\n")).collect()
 }
