@@ -47,7 +47,12 @@ const CRATES: [(&str, &[&str]); 10] = [
     ("cosched-vm", &[]),
     (
         "cosched-tests",
-        &["cosched-vm", "cosched-policy", "cosched-model"],
+        &[
+            "cosched-loader",
+            "cosched-vm",
+            "cosched-policy",
+            "cosched-model",
+        ],
     ),
     ("xtask", &["cosched-vm"]),
 ];

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Checks that run inside a guest: a test's own program is started there again, with
+//! one name in its environment, and runs a table of checks instead of booting. One
+//! boot, and one load of the BPF programs, serve them all; each says by itself how it ended.
+
+use crate::{c_program, guest, need, root};
+use cosched_vm::Job;
+use std::{
+    env,
+    io::Read,
+    panic::{self, AssertUnwindSafe},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+/// Set inside: where the helpers of tests/guest lie.
+const INSIDE: &str = "COSCHED_TEST_INSIDE";
+
+/// A check and its name.
+pub type Check<T> = (&'static str, fn(&mut T));
+
+/// Boots, and runs the calling test's program again with @test alone; all its checks must have passed.
+/// Inside, @checks run on what @prepare gives.
+pub fn checks<T>(test: &str, timeout: Duration, prepare: fn() -> T, checks: &[Check<T>]) {
+    if env::var_os(INSIDE).is_some() {
+        return run_inside(prepare, checks);
+    }
+    let Some(guest) = need(test, guest()) else {
+        return;
+    };
+    let tools = tempfile::tempdir().expect("a writable folder");
+    for entry in root().join("tests/guest").read_dir().expect("it is there") {
+        let source = entry.expect("readable").path();
+        c_program(tools.path(), &source, &["-O2"]);
+    }
+    let job = Job::new(env::current_exe().expect("this program"))
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(INSIDE, tools.path())
+        .env("RUST_BACKTRACE", "0")
+        .timeout(timeout);
+    let outcome = guest.run(&job).unwrap_or_else(|error| panic!("{error}"));
+    let said = String::from_utf8_lossy(&outcome.stdout);
+    let passed = said.matches("CHECK passed ").count();
+    let whole = format!("{said}{}", String::from_utf8_lossy(&outcome.stderr));
+    assert!(
+        outcome.code == 0 && passed == checks.len(),
+        "{passed} of {} checks passed:\n{whole}",
+        checks.len()
+    );
+}
+
+fn run_inside<T>(prepare: fn() -> T, checks: &[Check<T>]) {
+    let mut with = prepare();
+    let mut failed = 0;
+    for (name, check) in checks {
+        match panic::catch_unwind(AssertUnwindSafe(|| check(&mut with))) {
+            Ok(()) => println!("CHECK passed {name}"),
+            Err(_) => {
+                println!("CHECK failed {name}");
+                failed += 1;
+            }
+        }
+    }
+    assert_eq!(failed, 0, "checks failed");
+}
+
+/// The program of tests/guest/NAME.c.
+pub fn tool(name: &str) -> PathBuf {
+    Path::new(&env::var_os(INSIDE).expect("we are inside")).join(name)
+}
+
+/// What @name with @args prints: numbers.
+pub fn numbers(name: &str, args: &[&str]) -> Vec<u64> {
+    let output = Command::new(tool(name))
+        .args(args)
+        .stdin(Stdio::null())
+        .output();
+    let output = output.unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert!(output.status.success(), "{name}: {}", output.status);
+    let text = String::from_utf8(output.stdout).expect("numbers");
+    text.split_whitespace()
+        .map(|word| word.parse().expect("a number"))
+        .collect()
+}
+
+/// Hogs that end with it.
+pub struct Hogs(Child);
+
+impl Hogs {
+    /// One on each of @cpus.
+    pub fn on(cpus: &[&str]) -> Hogs {
+        let mut hogs = Command::new(tool("hogs"));
+        hogs.arg("0").args(cpus);
+        let child = hogs.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        Hogs(child.unwrap_or_else(|error| panic!("hogs: {error}")))
+    }
+
+    /// Ends them; the CPU time of each, in ms.
+    pub fn end(mut self) -> Vec<u64> {
+        drop(self.0.stdin.take());
+        let mut text = String::new();
+        let mut out = self.0.stdout.take().expect("piped");
+        out.read_to_string(&mut text).expect("numbers");
+        self.0.wait().expect("our child");
+        text.split_whitespace()
+            .map(|word| word.parse().expect("a number"))
+            .collect()
+    }
+}

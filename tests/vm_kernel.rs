@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The kernel body on a kernel with sched_ext: each way in which it sees an arrival leads to
+//! boosts that are served, and to none where the preset has none; everybody gets a
+//! share; what it cannot do any more it gives back. Counters and orderings, never times.
+#![allow(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+use cosched_loader::{raw, Body, Config, JobNumber, Ledger, Mode, SEEN};
+use cosched_policy::Params;
+use cosched_tests::inside::{self, numbers, Check, Hogs};
+use std::{fs, time::Duration};
+
+/// With a margin for a busy machine without KVM: it takes a minute on an idle one.
+const TIMEOUT: Duration = Duration::from_secs(900);
+
+const CHECKS: [Check<Body>; 12] = [
+    ("it is the machine's scheduler", is_attached),
+    ("a mate on a CPU boosts one that spins", mates_boost),
+    ("a packet boosts who polls for it", packets_boost),
+    ("a doorbell boosts whom it wakes", doorbells_boost),
+    ("a yield boosts who is waited for", yields_boost),
+    ("without an arrival answer nobody is boosted", nobody_boosts),
+    ("a preset changes while the job runs", presets_switch),
+    ("hogs on a CPU get the same", hogs_are_equal),
+    ("weights are kept", weights_are_kept),
+    (
+        "nobody starves beside ranks that are boosted",
+        nobody_starves,
+    ),
+    ("a job's end ends its boosts", jobs_end),
+    ("sched_ext takes it away, and the log says why", ejected),
+];
+
+#[test]
+fn the_kernel_body_schedules() {
+    inside::checks("the_kernel_body_schedules", TIMEOUT, attach, &CHECKS);
+}
+
+fn attach() -> Body {
+    Body::attach(&Config::default(), false).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn params(preset: &str) -> Params {
+    let bodies = [cosched_policy::Body::Kernel, cosched_policy::Body::Shim];
+    let preset = cosched_policy::load(preset).unwrap();
+    cosched_policy::resolve(&preset, &bodies).unwrap().params()
+}
+
+/// Runs pair in @mode under @preset beside a hog on each CPU.
+fn pair(body: &mut Body, preset: &str, mode: &str) -> Ledger {
+    let hogs = Hogs::on(&["0", "1"]);
+    let job = body.begin(&params(preset), 0).unwrap();
+    within(body, job, |_| {
+        assert!(numbers("pair", &[mode, "2"])[0] > 10);
+    });
+    hogs.end();
+    let ledger = body.ledger(job).unwrap();
+    body.end(job).unwrap();
+    ledger
+}
+
+/// This process is in the job, and so is what it starts meanwhile.
+fn within(body: &mut Body, job: JobNumber, run: impl FnOnce(&mut Body)) {
+    assert!(body.join(job, std::process::id()).unwrap() >= 1);
+    run(body);
+}
+
+fn seen(ledger: &Ledger, how: &str) -> u64 {
+    ledger.nr_seen[SEEN.iter().position(|word| *word == how).unwrap()]
+}
+
+/// Nearly every boost ends: served, or void because this CPU of the emulator did not run for so
+/// long. Only the last ones end with the job.
+fn assert_boosted(ledger: &Ledger, how: &str) {
+    let (boosts, served) = (ledger.nr_boosts, ledger.nr_served);
+    assert!(seen(ledger, how) > 0, "no arrival by {how}");
+    assert!(boosts > 0, "no boost by {how}");
+    let ended = served + ledger.nr_expired;
+    assert!(ended * 10 >= boosts * 8, "{ended} of {boosts} ended");
+    assert!(served > 0, "none of {boosts} served");
+    let reasons: u64 = ledger.why_boosted.iter().sum();
+    assert_eq!(reasons, boosts, "each boost has its reason");
+}
+
+fn state() -> String {
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    let name = read("/sys/kernel/sched_ext/root/ops");
+    format!(
+        "{} {}",
+        read("/sys/kernel/sched_ext/state").trim(),
+        name.trim()
+    )
+}
+
+fn is_attached(body: &mut Body) {
+    assert_eq!(body.mode(), Mode::Schedule);
+    assert_eq!(body.why_observe(), None);
+    assert_eq!(state(), "enabled cosched");
+    assert!(body.ejected().is_none());
+    let second = Body::attach(&Config::default(), false).map(|body| body.mode());
+    assert_eq!(second.unwrap(), Mode::Observe, "two schedulers at once");
+}
+
+fn mates_boost(body: &mut Body) {
+    let ledger = pair(body, "auto", "spin");
+    assert_boosted(&ledger, "mate");
+    assert!(
+        ledger.ran_ns < ledger.due_ns * 12 / 10,
+        "more than its share"
+    );
+}
+
+fn packets_boost(body: &mut Body) {
+    assert_boosted(&pair(body, "dcs-spin", "udp"), "socket");
+}
+
+fn doorbells_boost(body: &mut Body) {
+    assert_boosted(&pair(body, "auto", "futex"), "wake");
+}
+
+fn yields_boost(body: &mut Body) {
+    let ledger = pair(body, "auto", "yield");
+    assert!(ledger.nr_yields > 0);
+    assert_boosted(&ledger, "yield");
+}
+
+fn nobody_boosts(body: &mut Body) {
+    for mode in ["spin", "udp", "yield"] {
+        let ledger = pair(body, "uncoordinated", mode);
+        assert_eq!(ledger.nr_boosts, 0, "{mode}");
+        assert!(ledger.ran_ns > 0);
+    }
+}
+
+fn presets_switch(body: &mut Body) {
+    let hogs = Hogs::on(&["0", "1"]);
+    let job = body.begin(&params("uncoordinated"), 0).unwrap();
+    within(body, job, |body| {
+        let mut boosts = Vec::new();
+        for preset in ["uncoordinated", "auto", "uncoordinated"] {
+            body.set_params(job, &params(preset)).unwrap();
+            let before = body.ledger(job).unwrap().nr_boosts;
+            numbers("pair", &["spin", "1"]);
+            boosts.push(body.ledger(job).unwrap().nr_boosts - before);
+        }
+        assert!(
+            boosts[0] == 0 && boosts[1] > 0 && boosts[2] == 0,
+            "{boosts:?}"
+        );
+    });
+    hogs.end();
+    body.end(job).unwrap();
+}
+
+/// The most and the least of @shares, as their ratio in per cent.
+fn spread(shares: &[u64]) -> u64 {
+    shares.iter().max().unwrap() * 100 / shares.iter().min().unwrap().max(&1)
+}
+
+fn hogs_are_equal(_: &mut Body) {
+    let shares = numbers("hogs", &["4", "0", "0", "0", "1", "1"]);
+    assert!(spread(&shares[..3]) <= 115, "{shares:?}");
+    assert!(spread(&shares[3..]) <= 115, "{shares:?}");
+    let free = numbers("hogs", &["4", "-1", "-1", "-1"]);
+    assert!(spread(&free) <= 170, "three on two CPUs: {free:?}");
+}
+
+fn weights_are_kept(_: &mut Body) {
+    let shares = numbers("hogs", &["3", "0:0", "0:5"]);
+    assert!(shares[0] > 2 * shares[1] && shares[1] > 0, "{shares:?}");
+    let groups = "/sys/fs/cgroup";
+    fs::write(format!("{groups}/cgroup.subtree_control"), "+cpu").unwrap();
+    for (name, weight) in [("light", "100"), ("heavy", "300")] {
+        fs::create_dir(format!("{groups}/{name}")).unwrap();
+        fs::write(format!("{groups}/{name}/cpu.weight"), weight).unwrap();
+    }
+    // Two in the light one: they share what one would have.
+    let shares = numbers("hogs", &["5", "0@light", "0@light", "0@heavy"]);
+    let light = shares[0] + shares[1];
+    assert!(spread(&shares[..2]) <= 130, "{shares:?}");
+    assert!((2 * light..5 * light).contains(&shares[2]), "{shares:?}");
+}
+
+fn nobody_starves(body: &mut Body) {
+    let hogs = Hogs::on(&["0", "0:19", "1", "1:19"]);
+    let job = body.begin(&params("auto"), 0).unwrap();
+    within(body, job, |_| {
+        numbers("pair", &["spin", "3"]);
+    });
+    let shares = hogs.end();
+    body.end(job).unwrap();
+    assert!(shares.iter().all(|ms| *ms > 0), "{shares:?}");
+    assert!(body.ejected().is_none());
+}
+
+fn jobs_end(body: &mut Body) {
+    let job = body.begin(&params("auto"), 0).unwrap();
+    within(body, job, |body| {
+        body.end(job).unwrap();
+        let again = body.begin(&params("auto"), 0).unwrap();
+        assert_eq!(job, again, "its place is free");
+        let hogs = Hogs::on(&["0", "1"]);
+        numbers("pair", &["spin", "1"]);
+        hogs.end();
+        let ledger = body.ledger(again).unwrap();
+        assert_eq!(
+            (ledger.nr_tasks, ledger.nr_boosts),
+            (0, 0),
+            "members of the old"
+        );
+        body.end(again).unwrap();
+    });
+    let all: Vec<_> = (1..raw::COS_MAX_JOBS)
+        .map(|_| body.begin(&params("auto"), 0).unwrap())
+        .collect();
+    let full = body.begin(&params("auto"), 0).unwrap_err().to_string();
+    assert!(full.contains("no more"), "{full}");
+    all.into_iter().for_each(|job| body.end(job).unwrap());
+}
+
+/// The kernel's own way to be rid of any sched_ext scheduler: SysRq-S.
+fn ejected(body: &mut Body) {
+    fs::write("/proc/sysrq-trigger", "S").unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(state().split(' ').next(), Some("disabled"));
+    let exit = body.ejected().unwrap();
+    assert!(!exit.reason.is_empty() && exit.kind != 0, "{exit:?}");
+    assert_eq!(numbers("hogs", &["1", "0", "1"]).len(), 2);
+}
