@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::{ensure, Context, Result};
 use clap::Args;
-use cosched_vm::{Error, Guest, Job, Kernel};
+use cosched_vm::{Error, Guest, Job, Kernel, Qemu};
 
 use crate::suite::Suite;
 use crate::tree::{run as run_command, Missing, Tree};
@@ -55,9 +55,12 @@ fn folder(tree: &Tree) -> PathBuf {
     tree.target.join("vm")
 }
 
-/// Fetches a kernel, unless one is there or named.
+/// Fetches a kernel, unless one is there or named, and a QEMU where the system's is too old.
 pub fn prepare(tree: &Tree) -> Result<()> {
     let folder = folder(tree);
+    if !Qemu::find(&folder).map_err(missing)?.patches_safely() {
+        fetch_qemu(&folder)?;
+    }
     if Kernel::find(&folder).is_err() {
         fetch(&folder)?;
     }
@@ -94,6 +97,37 @@ fn fetch(folder: &Path) -> Result<()> {
             .arg(&release),
     )?;
     fs::rename(&fresh, folder.join(&release)).context("cannot put the kernel in its place")
+}
+
+/// From the backports of this Debian, whose libraries are those of the QEMU that is installed.
+fn fetch_qemu(folder: &Path) -> Result<()> {
+    let fresh = folder.join("new-qemu");
+    if fresh.exists() {
+        fs::remove_dir_all(&fresh).context("cannot remove what an earlier fetch left")?;
+    }
+    let release = fs::read_to_string("/etc/os-release").context("cannot read /etc/os-release")?;
+    let codename = release
+        .lines()
+        .find_map(|line| line.strip_prefix("VERSION_CODENAME="))
+        .ok_or_else(|| {
+            Missing("/etc/os-release has no codename; install QEMU 8.1 or newer".into())
+        })?;
+    let suite = Suite::open(&format!("{codename}-backports"), &fresh.join("apt"))?;
+    let packages = [
+        "qemu-system-x86",
+        "qemu-system-common",
+        "qemu-system-data",
+        "seabios",
+    ];
+    suite.download(&packages).map_err(|why| {
+        let from = &suite.mirror;
+        Missing(format!(
+            "cannot fetch QEMU 8.1 or newer from {from}: {why:#}"
+        ))
+    })?;
+    suite.unpack(&fresh)?;
+    suite.close()?;
+    fs::rename(&fresh, folder.join("qemu")).context("cannot put QEMU in its place")
 }
 
 /// The newest there, as `uname -r` will say it.

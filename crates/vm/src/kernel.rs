@@ -5,11 +5,14 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::Error;
 
 /// Names a ready kernel.
 pub const VARIABLE: &str = "COSCHED_VMLINUZ";
+
+const QEMU: &str = "qemu-system-x86_64";
 
 const SETUP: &str = "type: cargo xtask setup";
 
@@ -69,6 +72,52 @@ pub fn installed(program: &str) -> Result<PathBuf, Error> {
     let folders = env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
     first(folders.map(|folder| folder.join(program)))
         .ok_or_else(|| Error::Missing(format!("{program} is not installed; {SETUP}")))
+}
+
+/// QEMU, and where its firmware lies if that is not where it looks by itself.
+#[derive(Clone, Debug)]
+pub struct Qemu {
+    program: PathBuf,
+    firmware: Vec<PathBuf>,
+}
+
+impl Qemu {
+    /// The one that was unpacked into FOLDER/qemu, or else the system's.
+    pub fn find(folder: &Path) -> Result<Self, Error> {
+        let usr = folder.join("qemu/usr");
+        let fresh = usr.join("bin").join(QEMU);
+        if fresh.is_file() {
+            let firmware = ["qemu", "seabios"].map(|name| usr.join("share").join(name));
+            return Ok(Self {
+                program: fresh,
+                firmware: firmware.into(),
+            });
+        }
+        Ok(Self {
+            program: installed(QEMU)?,
+            firmware: Vec::new(),
+        })
+    }
+
+    /// Whether emulated CPUs see each other's changes of code: before 8.1 one could keep the
+    /// breakpoint by which Linux patches itself (jump labels, tracepoints, sched_ext), and panic.
+    pub fn patches_safely(&self) -> bool {
+        self.version().is_some_and(|version| version >= (8, 1))
+    }
+
+    fn version(&self) -> Option<(u32, u32)> {
+        let out = Command::new(&self.program).arg("--version").output().ok()?;
+        let text = String::from_utf8(out.stdout).ok()?;
+        let number = text.split("version ").nth(1)?;
+        let mut parts = number.split(['.', ' ']).map(str::parse);
+        Some((parts.next()?.ok()?, parts.next()?.ok()?))
+    }
+
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = &std::ffi::OsStr> {
+        let program = std::iter::once(self.program.as_os_str());
+        let firmware = self.firmware.iter();
+        program.chain(firmware.flat_map(|path| ["-L".as_ref(), path.as_os_str()]))
+    }
 }
 
 /// QEMU's own (up to 7.2), or the one in Rust after it, which takes the same options.

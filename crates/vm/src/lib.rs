@@ -31,7 +31,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub use job::Job;
-pub use kernel::{installed, Kernel};
+pub use kernel::{installed, Kernel, Qemu};
 use machine::Process;
 
 /// Why there is no outcome.
@@ -88,7 +88,7 @@ pub struct Outcome {
 #[derive(Debug)]
 pub struct Guest {
     kernel: Kernel,
-    qemu: PathBuf,
+    qemu: Qemu,
     virtiofsd: PathBuf,
 }
 
@@ -111,7 +111,7 @@ impl Guest {
         }
         Ok(Self {
             kernel: Kernel::find(folder)?,
-            qemu: kernel::installed("qemu-system-x86_64")?,
+            qemu: Qemu::find(folder)?,
             virtiofsd: kernel::virtiofsd()?,
         })
     }

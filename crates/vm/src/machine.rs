@@ -60,7 +60,7 @@ impl Guest {
             shares.push(self.share(folder, "exchange", exchange)?);
         }
         let mut qemu = ends_with_us();
-        qemu.arg(&self.qemu).args(machine(job));
+        qemu.args(self.qemu.arguments()).args(machine(job));
         qemu.arg("-kernel").arg(self.kernel.vmlinuz());
         qemu.arg("-append").arg(kernel_arguments(folder));
         qemu.args(ports(folder));
