@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Install: PREFIX/bin/cosched and, where it looks for them, PREFIX/lib/cosched/
+//! Install: PREFIX/bin/cosched, PREFIX/bin/coschedd and, where they are looked for, PREFIX/lib/cosched/
 //! with the shim and the workloads. Files are replaced by renaming, so that a job
 //! which runs on the old shim keeps it whole.
 
@@ -14,7 +14,9 @@ use crate::tree::Tree;
 pub fn all(tree: &Tree, prefix: &Path) -> Result<()> {
     build::all(tree)?;
     let (from, lib) = (tree.release(), prefix.join("lib/cosched"));
-    copy(&from.join("cosched"), &prefix.join("bin/cosched"))?;
+    for program in ["cosched", "coschedd"] {
+        copy(&from.join(program), &prefix.join("bin").join(program))?;
+    }
     copy(&from.join("libcosched.so"), &lib.join("libcosched.so"))?;
     for mpi in entries(&from.join("workloads"))? {
         for name in entries(&from.join("workloads").join(&mpi))? {
@@ -22,7 +24,7 @@ pub fn all(tree: &Tree, prefix: &Path) -> Result<()> {
             copy(&from.join(&program), &lib.join(&program))?;
         }
     }
-    eprintln!("installed: {}/bin/cosched", prefix.display());
+    eprintln!("installed: {}/bin/cosched and coschedd", prefix.display());
     Ok(())
 }
 

@@ -248,6 +248,19 @@ mod tests {
     }
 
     #[test]
+    fn the_reference_has_every_key_as_it_is() {
+        let reference = include_str!("../../../docs/reference.md");
+        for line in TABLE {
+            let (key, variable) = (line.key, line.variable);
+            let row = format!(
+                "| `{key}` | `{variable}` | `{}` | {} |",
+                line.default, line.meaning
+            );
+            assert!(reference.contains(&row), "docs/reference.md lacks: {row}");
+        }
+    }
+
+    #[test]
     fn text_of_a_flag_reads_as_the_file_does() {
         let read = |key: Key, text: &str| key.setting().read_text(text);
         assert_eq!(read(Key::Slice, "2ms"), Ok(Value::Duration(2_000_000)));

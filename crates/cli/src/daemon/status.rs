@@ -102,7 +102,7 @@ fn one(job: &Job) -> String {
         job.job, job.name, job.uid, job.preset, job.age_ns, ledger.nr_tasks, ledger.nr_joined
     );
     let mut line = |name: &str, what: String| {
-        let _ = writeln!(text, "  {name:<16}{what}");
+        let _ = writeln!(text, "  {name:<17}{what}");
     };
     line("answered by", owners(&job.answers));
     line(
@@ -185,7 +185,7 @@ mod tests {
         let text = render(&status);
         for part in [
             "observes only: no sched_ext",
-            "123 a task came on a CPU",
+            "123  a task came on a CPU",
             "arrival: boost (kernel)",
             "0.99: ran",
             "in_debt 3",

@@ -15,7 +15,8 @@ use std::{
     process::ExitCode,
 };
 
-const CGROUPS: &str = "/sys/fs/cgroup";
+/// Where version 2 is mounted beside version 1, and where it is alone.
+const CGROUPS: [&str; 2] = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
 
 /// Make a job of what runs already (needs coschedd)
 ///
@@ -126,12 +127,11 @@ fn process(pid: i32) -> Result<OwnedFd> {
 }
 
 fn cgroup(path: &Path) -> Result<OwnedFd> {
-    let below = || Path::new(CGROUPS).join(path.strip_prefix("/").unwrap_or(path));
-    let dir = if path.is_dir() {
-        path.to_owned()
-    } else {
-        below()
-    };
+    let relative = path.strip_prefix("/").unwrap_or(path);
+    let below = CGROUPS.map(|top| Path::new(top).join(relative));
+    let mut places = std::iter::once(path.to_owned()).chain(below);
+    let dir = places.find(|place| place.is_dir());
+    let dir = dir.unwrap_or_else(|| path.to_owned());
     let file = File::open(&dir).map_err(|error| {
         let line = format!(
             "cannot open the cgroup {}: {error}: name its directory",
