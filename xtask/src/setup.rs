@@ -16,7 +16,7 @@ const PACKAGES: [(&str, &str); 23] = [
         "clang",
         "policy/ compiled for BPF, and the second opinion on every header",
     ),
-    ("clang-19", "bpf/: the first with what sched_ext asks for"),
+    ("clang-19", "bpf/: clang 14 is too old for it"),
     ("llvm", "llvm-strip for BPF objects"),
     ("libclang-dev", "bindgen reads policy/ and abi/ with it"),
     ("libelf-dev", "libbpf"),
