@@ -69,7 +69,10 @@ struct cos_kernel_job {
 	u64 nr_boosts;			/* marked to run next */
 	u64 nr_served;			/* ... that did run in time */
 	u64 nr_expired;			/* ... that did not */
+	u64 yielded_at_ns;		/* the latest, and by whom */
+	u64 yielded_by;
 	u64 nr_yields;
+	u64 nr_stayed;			/* ... that kept their CPU */
 	u64 nr_migrations;
 	u64 why_boosted[COS_NR_REASONS];	/* verdicts BOOST, by reason */
 	u64 why_denied[COS_NR_REASONS];		/* all others */

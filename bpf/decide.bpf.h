@@ -100,4 +100,76 @@ APART int ask_arrival(struct task_state *t __arg_nonnull,
 	return out.act == COS_ACT_BOOST;
 }
 
+/* A yield so much later than between two of one wait begins another. */
+#define GAPS_PER_WAIT 4
+
+static __always_inline u64 waited_ns(struct task_state *t, u64 now_ns)
+{
+	u64 gap_ns = now_ns - t->yielded_at_ns;
+
+	if (!t->yield_gap_ns || gap_ns < t->yield_gap_ns)
+		t->yield_gap_ns = gap_ns ?: 1;
+	else
+		t->yield_gap_ns += t->yield_gap_ns / 64 + 1;
+	if (gap_ns > GAPS_PER_WAIT * t->yield_gap_ns)
+		t->wait_since_ns = now_ns;
+	t->yielded_at_ns = now_ns;
+	return now_ns - t->wait_since_ns;
+}
+
+/* Whether a rank of job @number is on a CPU other than @but. */
+APART int is_mate_on_cpu(u32 number, u32 but)
+{
+	struct cos_kernel_config *is = configuration();
+	u32 cpu, nr = is ? is->nr_cpus : 0;
+	int found = 0;
+
+	bpf_for(cpu, 0, nr) {
+		struct cos_oncpu *on = bpf_map_lookup_elem(&oncpu, &cpu);
+
+		if (on && cpu != but && on->job == number) {
+			found = 1;
+			break;
+		}
+	}
+	return found;
+}
+
+/*
+ * @t, which is on @cpu, yields: its program waits. SPIN: it had better keep its CPU. Asked where the
+ * preset's answer is adaptive; any other leaves it to the program how it waits.
+ */
+APART int ask_wait(struct task_state *t __arg_nonnull, struct cos_kernel_job *job __arg_nonnull,
+		   u32 cpu, u64 now_ns)
+{
+	u64 since_ns = waited_ns(t, now_ns);
+	u32 here = nr_of_job(t->job, cpu), all = nr_runnable(cpu);
+	struct cos_obs obs;
+	struct cos_out out;
+
+	if (job->params.answer[COS_Q_WAIT] != COS_WAIT_ADAPTIVE)
+		return COS_ACT_YIELD;
+	fill(&obs, t, cpu, COS_EV_WAIT, now_ns);
+	obs.waited_ns = since_ns;
+	obs.nr_same_job_here = here ? here - 1 : 0;
+	obs.nr_outsiders_q8 = all > here ? (all - here) << 8 : 0;
+	obs.peer_state = is_mate_on_cpu(t->job, cpu) ? COS_PEER_ON_CPU : COS_PEER_OFF_CPU;
+	obs.known |= COS_F_WAITED | COS_F_NR_SAME_JOB_HERE | COS_F_OUTSIDERS | COS_F_PEER_STATE;
+	cos_wait(&job->params, &obs, &t->policy, &job->state, &out);
+	return out.act;
+}
+
+/* @t came on its CPU so long after an arrival: what sleeping or giving way costs. */
+APART int learn_cost(struct task_state *t __arg_nonnull, struct cos_kernel_job *job __arg_nonnull,
+		     u32 cpu, u64 cost_ns, u64 now_ns)
+{
+	struct cos_obs obs;
+
+	fill(&obs, t, cpu, COS_EV_WAKE, now_ns);
+	obs.wake_cost_ns = cost_ns;
+	obs.known |= COS_F_WAKE_COST;
+	cos_observe(&job->params, &obs, &t->policy, &job->state);
+	return 0;
+}
+
 #endif

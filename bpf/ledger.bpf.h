@@ -37,14 +37,15 @@ static __always_inline void account_run(struct task_state *t, struct cos_kernel_
 	add(&job->ran_ns, ran_ns);
 }
 
-/* From the first arrival that it has not run since. */
-static __always_inline void account_delay(struct task_state *t, struct cos_kernel_job *job, u64 now_ns)
+/* How long ago the first arrival was that it has not run since; 0 = there was none. */
+static __always_inline u64 account_delay(struct task_state *t, struct cos_kernel_job *job,
+					 u64 now_ns)
 {
 	u64 delay_ns = now_ns - t->arrival_at_ns;
 	u32 bucket = 0, i;
 
 	if (!t->arrival_at_ns)
-		return;
+		return 0;
 	t->arrival_at_ns = 0;
 	bpf_for(i, 0, COS_NR_RUN_DELAYS - 1) {
 		if (delay_ns < 1024ULL << i)
@@ -53,6 +54,7 @@ static __always_inline void account_delay(struct task_state *t, struct cos_kerne
 	}
 	if (bucket < COS_NR_RUN_DELAYS)
 		add(&job->run_delay[bucket], 1);
+	return delay_ns;
 }
 
 #endif

@@ -93,6 +93,20 @@ static __always_inline void call_idle(struct task_struct *p, u32 cpu)
 		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 }
 
+/*
+ * Who yields is in no queue for a moment. A mate that yielded meanwhile did not find it there, and
+ * both would wait for what the other has.
+ */
+static __always_inline bool is_boosted_by_crossing(struct task_struct *p, struct task_state *t,
+						   u32 cpu, u64 now_ns)
+{
+	struct cos_kernel_job *job = t->yielded ? job_of(t) : NULL;
+
+	if (!job || job->yielded_at_ns <= t->yielded_at_ns || job->yielded_by == (u64)p->pid)
+		return false;
+	return ask_arrival(t, job, cpu, COS_SEEN_YIELD, now_ns);
+}
+
 /* Lost its CPU although a mark says that something arrived a moment before. */
 static __always_inline bool is_boosted_by_mark(struct task_state *t, u32 cpu, u64 now_ns)
 {
@@ -147,7 +161,7 @@ void OP(enqueue, struct task_struct *p, u64 enq_flags)
 		enter_queue(t, cpu);
 	scx_bpf_dsq_insert_vtime(p, cpu, is->slice_ns,
 				 (u64)key_of(t, cpu, enq_flags, is, now_ns), enq_flags);
-	if (boosted)
+	if (boosted || is_boosted_by_crossing(p, t, cpu, now_ns))
 		kick_for_boost(cpu, now_ns);
 	else if (wakes)
 		preempt_by_wakeup(t, c, cpu, is, now_ns);
@@ -194,15 +208,6 @@ APART int longest(u32 cpu, s32 mine, s32 by)
 		}
 	}
 	return found;
-}
-
-/* How many of job @number want @cpu. */
-static __always_inline u32 nr_of_job(u32 number, u32 cpu)
-{
-	u32 *queued = presence_of(number, cpu);
-	struct cos_oncpu *on = bpf_map_lookup_elem(&oncpu, &cpu);
-
-	return (queued ? *queued : 0) + (on && on->job == number);
 }
 
 /*
@@ -360,19 +365,30 @@ void OP(stopping, struct task_struct *p, bool runnable)
 		go_away(t, c);
 }
 
-/* Its CPU to others, and to whom it waits for a boost. */
+/*
+ * Its CPU to others, and to whom it waits for a boost; unless policy would rather spin: what it
+ * waits for comes sooner than it could come back.
+ */
 bool OP(yield, struct task_struct *from, struct task_struct *to)
 {
 	struct task_state *t = state_of(from);
 	struct cos_kernel_job *job = t ? job_of(t) : NULL;
+	u64 now_ns = bpf_ktime_get_ns();
 
+	if (job) {
+		add(&job->nr_yields, 1);
+		if (ask_wait(t, job, t->cpu, now_ns) == COS_ACT_SPIN) {
+			add(&job->nr_stayed, 1);
+			return false;
+		}
+		__sync_lock_test_and_set(&job->yielded_by, (u64)from->pid);
+		__sync_lock_test_and_set(&job->yielded_at_ns, now_ns);
+	}
 	if (t)
 		t->yielded = 1;
 	set_slice(from, 0);
-	if (job) {
-		add(&job->nr_yields, 1);
-		boost_mates(t->job, COS_MAX_CPUS, 0, COS_SEEN_YIELD, bpf_ktime_get_ns());
-	}
+	if (job)
+		boost_mates(t->job, COS_MAX_CPUS, 0, COS_SEEN_YIELD, now_ns);
 	return false;
 }
 

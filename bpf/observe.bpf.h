@@ -29,6 +29,7 @@ static __always_inline void see_run(struct task_struct *p, struct task_state *t,
 			   u32 cpu, u64 now_ns)
 {
 	struct cos_kernel_job *job = job_of(t);
+	u64 delay_ns;
 
 	t->running = 1;
 	t->on_at_ns = now_ns;
@@ -37,8 +38,13 @@ static __always_inline void see_run(struct task_struct *p, struct task_state *t,
 	if (!job)
 		return;
 	count(COS_COUNT_RANK_SWITCHES);
+	if (t->ran_on && t->ran_on != cpu + 1)
+		add(&job->nr_migrations, 1);
+	t->ran_on = cpu + 1;
 	account(t, job, cpu, now_ns);
-	account_delay(t, job, now_ns);
+	delay_ns = account_delay(t, job, now_ns);
+	if (delay_ns)
+		learn_cost(t, job, cpu, delay_ns, now_ns);
 	end_boost(t, job, c, now_ns);
 	learn_of(t, job, cpu, COS_EV_RUN, now_ns);
 	if (job->params.answer[COS_Q_ARRIVAL])

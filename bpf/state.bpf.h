@@ -15,7 +15,6 @@
 struct task_state {
 	/* membership, and what only policy writes */
 	u32 job;			/* 0 = none */
-	u32 pad;
 	u64 serial;			/* of that job */
 	struct cos_task policy;
 
@@ -28,8 +27,12 @@ struct task_state {
 	u64 charged_at_ns;
 	u64 on_at_ns;			/* it came on its CPU */
 	u32 cpu;			/* whose scale vtime is on */
+	u32 ran_on;			/* CPU + 1; 0 = nowhere yet */
 	u32 away;			/* neither queued nor running */
 	u32 yielded;			/* gives its CPU away in this choice */
+	u64 yielded_at_ns;
+	u64 yield_gap_ns;		/* learned: between two yields of one wait */
+	u64 wait_since_ns;
 	u32 running;
 	u32 queued_on;			/* CPU + 1 whose queue it is counted in (presence) */
 	u32 woken;			/* enum cos_seen + 1: has not been asked about since */
@@ -44,7 +47,6 @@ struct task_state {
 
 	/* the account: ledger.bpf.h */
 	u64 accounted_at_ns;
-	u64 wanted_since_ns;
 	u64 ran_ns, wanted_ns, due_ns;
 	u64 nr_boosts, nr_denied;
 	u32 last_reason;
@@ -177,6 +179,15 @@ static __always_inline void enter_queue(struct task_state *t, u32 cpu)
 		return;
 	__sync_fetch_and_add(nr, 1);
 	t->queued_on = cpu + 1;
+}
+
+/* How many of job @number want @cpu. */
+static __always_inline u32 nr_of_job(u32 number, u32 cpu)
+{
+	u32 *queued = presence_of(number, cpu);
+	struct cos_oncpu *on = bpf_map_lookup_elem(&oncpu, &cpu);
+
+	return (queued ? *queued : 0) + (on && on->job == number);
 }
 
 /* How many want @cpu, the running one included; 0 = not known, where we only observe. */

@@ -143,8 +143,10 @@ pub struct Ledger {
     pub nr_served: u64,
     /// ... that did not.
     pub nr_expired: u64,
-    /// Times that a task of it gave its CPU away.
+    /// Times that a task of it called `sched_yield()`.
     pub nr_yields: u64,
+    /// ... and kept its CPU: what it waited for would come sooner than it could come back.
+    pub nr_stayed: u64,
     /// Times that a task of it changed its CPU.
     pub nr_migrations: u64,
     /// How it was learnt that a task has something to do.

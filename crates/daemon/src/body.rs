@@ -158,6 +158,7 @@ fn in_words(ledger: &loader::Ledger) -> Ledger {
         nr_served: ledger.nr_served,
         nr_expired: ledger.nr_expired,
         nr_yields: ledger.nr_yields,
+        nr_stayed: ledger.nr_stayed,
         nr_migrations: ledger.nr_migrations,
         seen: named(&loader::SEEN, &ledger.nr_seen),
         boosted: named(reasons, &ledger.why_boosted),

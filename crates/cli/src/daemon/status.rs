@@ -125,7 +125,8 @@ fn one(job: &Job) -> String {
     line("... granted for", listed(&ledger.boosted));
     line("... denied for", listed(&ledger.denied));
     line("arrival to run", delays(job));
-    line("yields", ledger.nr_yields.to_string());
+    let (yields, stayed) = (ledger.nr_yields, ledger.nr_stayed);
+    line("yields", format!("{yields}, {stayed} of them kept the CPU"));
     line("migrations", ledger.nr_migrations.to_string());
     text
 }
