@@ -8,20 +8,22 @@
  * share), after --seconds of work (a count of units, the same in each run with
  * --spins), or on SIGTERM (a load). The result has each rank's share, over its
  * own time only: ranks that are done wait in MPI, which is not measured.
+ * For a job without MPI it forks its ranks as that job does (--workers).
  */
 #include "phase.h"
-#include <signal.h>
+#include "workers.h"
 
 #define UNIT_US 100
 
 static double work_s, for_s;
-static uint64_t spins;
+static uint64_t spins, workers;
+static bool pin;
 static volatile sig_atomic_t stop;
 
-struct got {
+static struct got {
 	double wall_s, cpu_s;
 	uint64_t units;
-};
+} *forked;					/* of each worker */
 
 static void on_term(int signal)
 {
@@ -87,19 +89,11 @@ static void report(const struct got *all, int ranks)
 	printf("\"units\":%" PRIu64 ",\"spins\":%" PRIu64 "}\n", sum.units, spins);
 }
 
-int main(int argc, char **argv)
+static void by_mpi(int argc, char **argv)
 {
-	const struct wl_option options[] = {
-		{ "seconds", WL_REAL, &work_s, "stop after this much work, in CPU s; 0: endless" },
-		{ "for-s", WL_REAL, &for_s, "stop after this wall clock; 0: endless" },
-		{ "spins", WL_COUNT, &spins, "loop turns per unit of work; 0: calibrate to 100 us" },
-		{ 0 },
-	};
 	struct got mine, *all = NULL;
 	struct phase p;
 
-	wl_options(argc, argv, "Pure computing; the share of a CPU that each rank gets.", options);
-	signal(SIGTERM, on_term);
 	phase_init(&p, &argc, &argv);
 	phase_calibrate(&spins, UNIT_US);
 	if (!p.rank)
@@ -115,5 +109,43 @@ int main(int argc, char **argv)
 		report(all, p.ranks);
 	free(all);
 	MPI_Finalize();
+}
+
+static void work(int worker)
+{
+	workers_meet();
+	forked[worker] = compute();
+}
+
+static void by_fork(void)
+{
+	if (workers > MAX_WORKERS)
+		wl_usage("must be 1 to 64", "--workers");
+	if (!spins)
+		spins = wl_calibrate(UNIT_US);
+	forked = workers_share(workers * sizeof(*forked));
+	workers_run(workers, pin, work);
+	report(forked, (int)workers);
+}
+
+int main(int argc, char **argv)
+{
+	const struct wl_option options[] = {
+		{ "seconds", WL_REAL, &work_s, "stop after this much work, in CPU s; 0: endless" },
+		{ "for-s", WL_REAL, &for_s, "stop after this wall clock; 0: endless" },
+		{ "spins", WL_COUNT, &spins, "loop turns per unit of work; 0: calibrate to 100 us" },
+		{ "workers", WL_COUNT, &workers, "fork so many instead of being ranks of MPI" },
+		{ "pin", WL_FLAG, &pin, "worker i on the i-th CPU that it may use" },
+		{ 0 },
+	};
+
+	wl_options(argc, argv, "Pure computing; the share of a CPU that each rank gets.", options);
+	if (pin && !workers)
+		wl_usage("goes with --workers; mpirun pins ranks", "--pin");
+	signal(SIGTERM, on_term);
+	if (workers)
+		by_fork();
+	else
+		by_mpi(argc, argv);
 	return 0;
 }

@@ -25,11 +25,17 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let install = Install::new();
-        let dir = install.path().join("workloads/openmpi");
+        let bench = Self { install };
+        bench.workload("calcula", CALCULA);
+        bench
+    }
+
+    /// A script in the place of a workload.
+    fn workload(&self, name: &str, script: &str) {
+        let dir = self.install.path().join("workloads/openmpi");
         fs::create_dir_all(&dir).unwrap();
-        fs::write(dir.join("calcula"), CALCULA).unwrap();
-        fs::set_permissions(dir.join("calcula"), fs::Permissions::from_mode(0o755)).unwrap();
-        Self { install }
+        fs::write(dir.join(name), script).unwrap();
+        fs::set_permissions(dir.join(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     fn csv(&self) -> PathBuf {
@@ -116,6 +122,14 @@ fn what_cannot_be_measured_is_refused_before_anything_runs() {
         ),
         (vec!["--cpus", "1023", "--", "true"], "may not be used here"),
         (vec!["--workload", "nosuch"], "possible values: latency"),
+        (
+            vec!["--workload", "yielders", "--transport", "tcp"],
+            "leave out --mpi and --transport",
+        ),
+        (
+            vec!["--workload", "yielders", "--ranks", "1"],
+            "it takes 2 to 64; give --ranks",
+        ),
         (vec![], "nothing to measure"),
     ] {
         bench
@@ -125,6 +139,34 @@ fn what_cannot_be_measured_is_refused_before_anything_runs() {
             .stderr(contains(line));
     }
     assert!(!bench.csv().exists());
+}
+
+#[test]
+fn a_workload_without_mpi_forks_its_ranks_and_so_does_calcula() {
+    let bench = Bench::new();
+    let said = bench.install.path().join("said");
+    for name in ["calcula", "yielders"] {
+        let script = format!(
+            "#!/bin/sh\necho {name} $* >>{}\necho '{{\"elapsed_s\":2.0,\"cpu_s\":4.0}}'\n",
+            said.display()
+        );
+        bench.workload(name, &script);
+    }
+    let options = ["--workload", "yielders", "--ranks", "3", "--no-pin"];
+    let mut run = bench.command(&QUICK);
+    run.args(options).args(["--", "--rounds", "9"]);
+    run.assert().code(0);
+    let said = fs::read_to_string(said).unwrap();
+    let mut started: Vec<&str> = said.lines().collect();
+    started.sort_unstable();
+    started.dedup();
+    assert_eq!(
+        started,
+        [
+            "calcula --workers 3 --for-s 3",
+            "yielders --workers 3 --rounds 9"
+        ]
+    );
 }
 
 #[test]

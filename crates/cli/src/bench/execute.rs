@@ -6,7 +6,7 @@
 //! the run, and asked to end should the bench die.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
@@ -217,15 +217,6 @@ fn copy_name(what: &str, copy: u32) -> String {
 fn own_cpu_s() -> f64 {
     let clock = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     clock.tv_sec as f64 + clock.tv_nsec as f64 / 1e9
-}
-
-/// Where `name` of the built-in workloads lies for `mpi`.
-pub fn workload(exe: &Path, mpi: &str, name: &str) -> Option<PathBuf> {
-    let bin = exe.parent()?;
-    ["workloads", "../lib/cosched/workloads"]
-        .iter()
-        .map(|dir| bin.join(dir).join(mpi).join(name))
-        .find(|path| path.is_file())
 }
 
 #[cfg(test)]

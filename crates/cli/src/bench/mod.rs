@@ -6,7 +6,7 @@
 //!   options    what was asked, turned into a plan and a machine that can run it
 //!   plan       the cells and their shuffled order
 //!   series     goes through them, repeats what was disturbed
-//!   execute    runs one cell: child (processes), hog, sleeper, cpus, launch, arm
+//!   execute    runs one cell: child (processes), hog, sleeper, cpus, launch, workload, arm
 //!   sample     what one run gave;  record: writes it to CSV
 //!   fair, ideal   the fair limit;  verdict: T, S, F, waste
 //!   table, plot   show it
@@ -31,6 +31,7 @@ mod series;
 mod sleeper;
 mod table;
 mod verdict;
+mod workload;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;

@@ -11,18 +11,20 @@ use regex::Regex;
 
 use super::arm::Arm;
 use super::cpus::{allowed, CpuList};
-use super::execute::{workload, Machine};
+use super::execute::Machine;
 use super::launch::{Launcher, Mpi, Placement, Transport};
 use super::plan::Plan;
 use super::record::Provenance;
 use super::sample::Role;
 use super::series::Series;
+use super::workload;
 use crate::fault::Fault;
 
 const NOTES: &str = "\
 Examples:
   cosched bench --workload barrier --arms stock,yield,auto --plot barrier.svg
   cosched bench --ranks 4 --competitors 0,1 --time-regex 'Loop time of ([0-9.]+)' -- lmp -in in.melt
+  cosched bench --workload yielders --arms stock -- --rounds 10000
   cosched bench --jobs 2 --arms stock,auto,batch --competitors 0 --workload sor
   cosched bench --beside 'make -j2' --competitors 0 -- mpirun -n 2 ./app
 
@@ -42,15 +44,6 @@ Competition:
 Exit codes:
   0 done; 1 an arm failed; 2 usage; 3 this machine cannot; 130 interrupted (the samples are kept).";
 
-const WORKLOADS: [&str; 6] = [
-    "latency",
-    "barrier",
-    "sor",
-    "master_slave",
-    "calcula",
-    "local",
-];
-
 /// Measure a job under several arms, alone and beside competitors
 ///
 /// Arms are compared in one interleaved run. `stock` is the job as it is; `yield` and `spin` set
@@ -66,7 +59,7 @@ const WORKLOADS: [&str; 6] = [
 )]
 pub struct Args {
     /// Built-in workload
-    #[arg(long, value_name = "NAME", value_parser = WORKLOADS)]
+    #[arg(long, value_name = "NAME", value_parser = workload::NAMES)]
     workload: Option<String>,
     /// Arms to compare
     #[arg(
@@ -173,13 +166,14 @@ impl Args {
         let cpus = self.usable_cpus()?;
         let given = Launcher::split(&self.command)?.filter(|_| self.workload.is_none());
         let asked = given.as_ref().and_then(|given| given.ranks);
+        let mpi = self.wanted_mpi()?;
         let ranks = self
             .ranks
             .or(asked)
-            .unwrap_or(if self.mpi == Some(Mpi::None) {
-                1
-            } else {
-                cpus.0.len() as u32
+            .unwrap_or_else(|| match (self.forks(), mpi) {
+                (true, _) => workload::default_workers(cpus.0.len()),
+                (_, Some(Mpi::None)) => 1,
+                _ => cpus.0.len() as u32,
             });
         let pin = self.pin || (!self.no_pin && ranks as usize <= cpus.0.len());
         let placement = Placement {
@@ -189,49 +183,64 @@ impl Args {
         };
         let (launcher, job) = match given {
             Some(given) => (given.launcher, given.job),
-            None => (Launcher::find(self.mpi, &placement)?, self.job()?),
+            None => (Launcher::find(mpi, &placement)?, self.job()?),
         };
         let plan = self.plan(ranks as usize > cpus.0.len())?;
         let nr_programs = self.beside.len() + self.jobs as usize;
         for arm in plan.arms.iter().chain(&plan.alone) {
             arm.check(launcher.mpi, nr_programs)?;
         }
-        Ok((plan, self.machine(launcher, job, ranks, cpus)?))
+        Ok((plan, self.machine(launcher, job, placement)?))
+    }
+
+    /// Whether the job is a workload that forks its ranks.
+    fn forks(&self) -> bool {
+        self.workload.as_deref().is_some_and(workload::forks)
+    }
+
+    /// Whose launcher to take; none where the ranks are forked.
+    fn wanted_mpi(&self) -> Result<Option<Mpi>> {
+        if !self.forks() {
+            return Ok(self.mpi);
+        }
+        if self.mpi.is_none_or(|mpi| mpi == Mpi::None) && self.transport.is_none() {
+            return Ok(Some(Mpi::None));
+        }
+        let line = "this workload forks its ranks without an MPI: leave out --mpi and --transport";
+        Err(Fault::Usage(line.to_owned()).into())
     }
 
     fn machine(
         &self,
         launcher: Launcher,
-        mut job: Vec<OsString>,
-        ranks: u32,
-        cpus: CpuList,
+        job: Vec<OsString>,
+        placement: Placement,
     ) -> Result<Machine> {
         let exe = std::env::current_exe().context("cannot find the own executable")?;
-        let find = |name: &str| {
-            let mpis = [launcher.mpi.name(), Mpi::Openmpi.name(), Mpi::Mpich.name()];
-            let mpis = if launcher.mpi == Mpi::None {
-                &mpis[1..]
-            } else {
-                &mpis[..1]
-            };
-            mpis.iter().find_map(|mpi| workload(&exe, mpi, name)).ok_or_else(|| {
-                let (mpi, bin) = (mpis[0], exe.display());
-                Fault::Machine(format!("workload {name} of {mpi} is not next to {bin}: build it with `cargo xtask build`"))
-            })
+        let workers = if self.forks() {
+            workload::workers(&placement)?
+        } else {
+            Vec::new()
         };
-        if let Some(name) = &self.workload {
-            job.insert(0, find(name)?.into());
-        }
+        let built_in = |name: &str| -> Result<Vec<OsString>> {
+            let program = workload::find(&exe, launcher.mpi, name)?.into();
+            Ok([vec![program], workers.clone()].concat())
+        };
+        let job = match &self.workload {
+            Some(name) => [built_in(name)?, job].concat(),
+            None => job,
+        };
         let seconds = self.probe.as_secs_f64().to_string();
+        let probe = [built_in("calcula")?, vec!["--for-s".into(), seconds.into()]].concat();
         Ok(Machine {
-            probe: vec![find("calcula")?.into(), "--for-s".into(), seconds.into()],
+            probe,
             environment: launcher.environment(self.transport),
             launcher,
             job,
-            ranks,
+            ranks: placement.ranks,
             beside: self.beside.clone(),
             copies: self.jobs,
-            cpus,
+            cpus: placement.cpus,
             regex: self.time_regex.clone(),
             timeout: self.timeout,
             sleepers: !self.no_sleeper,
