@@ -139,8 +139,13 @@ impl Kernel for Attached {
         let said: Vec<&str> = said.flat_map(|word| word.lines()).collect();
         Some(Ejection {
             on_request: ON_REQUEST.contains(&exit.kind),
+            again: exit.asks_for_restart(),
             why: said.join(": "),
         })
+    }
+
+    fn attach_again(&mut self) -> Result<(), Error> {
+        Ok(self.body.attach_again()?)
     }
 }
 

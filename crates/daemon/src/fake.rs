@@ -26,7 +26,9 @@ pub struct Told {
 pub struct State {
     pub jobs: BTreeMap<u32, Told>,
     pub observes: bool,
+    pub refuses: bool,
     pub ejection: Option<Ejection>,
+    pub nr_attached_again: u32,
     pub nr_ranks_shown: u32,
 }
 
@@ -148,5 +150,14 @@ impl Kernel for Fake {
 
     fn ejected(&mut self) -> Option<Ejection> {
         self.state().ejection.take()
+    }
+
+    fn attach_again(&mut self) -> Result<(), Error> {
+        let mut state = self.state();
+        if state.refuses {
+            return Err(Error::Failed("another scheduler is attached".to_owned()));
+        }
+        state.nr_attached_again += 1;
+        Ok(())
     }
 }

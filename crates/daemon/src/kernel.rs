@@ -29,6 +29,8 @@ pub enum Error {
 pub struct Ejection {
     /// Somebody asked for it (sysrq, another scheduler), nothing went wrong.
     pub on_request: bool,
+    /// Nothing went wrong: the kernel wants it attached again, for a CPU came or went.
+    pub again: bool,
     /// One line.
     pub why: String,
 }
@@ -57,4 +59,6 @@ pub trait Kernel {
     fn members(&self) -> Result<Vec<Rank>, Error>;
     /// Once, when the kernel took the scheduler away.
     fn ejected(&mut self) -> Option<Ejection>;
+    /// After an ejection; jobs and their tasks are as they were.
+    fn attach_again(&mut self) -> Result<(), Error>;
 }

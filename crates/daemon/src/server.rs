@@ -102,7 +102,7 @@ impl<K: Kernel> Server<K> {
             if self.ticked_at.elapsed() >= TICK {
                 self.ticked_at = Instant::now();
                 self.registry.tick();
-                if let Some(ejection) = self.registry.kernel().ejected() {
+                if let Some(ejection) = self.ejected() {
                     break End::Ejected(ejection);
                 }
             }
@@ -110,6 +110,28 @@ impl<K: Kernel> Server<K> {
         self.registry.end_all("coschedd ends");
         self.connections.clear();
         Ok(end)
+    }
+
+    /// An ejection that is the end; one after which the kernel wants us back is not.
+    fn ejected(&mut self) -> Option<Ejection> {
+        let mut ejection = self.registry.kernel().ejected()?;
+        if !ejection.again {
+            return Some(ejection);
+        }
+        warn!(
+            "the kernel took the scheduler away: {}; attaching it again",
+            ejection.why
+        );
+        match self.registry.kernel().attach_again() {
+            Ok(()) => {
+                info!("attached again; jobs go on");
+                None
+            }
+            Err(error) => {
+                ejection.why = format!("{}; it cannot be attached again: {error}", ejection.why);
+                Some(ejection)
+            }
+        }
     }
 
     fn wait(&self) -> io::Result<Happened> {

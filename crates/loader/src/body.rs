@@ -29,20 +29,33 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 pub struct JobNumber(pub u32);
 
+/// `SCX_ECODE_ACT_RESTART`.
+const RESTART: u64 = 1 << 48;
+
 /// Why sched_ext took the scheduler away.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exit {
     /// `enum scx_exit_kind`.
     pub kind: u64,
+    /// `enum scx_exit_code`: what the kernel asks for.
+    pub code: u64,
     /// In the kernel's words.
     pub reason: String,
     /// More of them.
     pub message: String,
 }
 
+impl Exit {
+    /// Whether the kernel only wants it attached again: a CPU came or went.
+    pub fn asks_for_restart(&self) -> bool {
+        self.code & RESTART != 0
+    }
+}
+
 /// Attached as long as it lives.
 pub struct Body {
     object: Object,
+    scheduler: Option<Link>,
     links: Vec<Link>,
     members: Option<Link>,
     mode: Mode,
@@ -80,6 +93,7 @@ impl Body {
         maps::write(&object, "config", 0, &raw)?;
         let mut body = Body {
             object,
+            scheduler: None,
             links: Vec::new(),
             members: None,
             mode,
@@ -105,14 +119,37 @@ impl Body {
             };
             link.push(program.attach().map_err(refused("a tracepoint program"))?);
         }
-        if self.mode == Mode::Schedule {
-            let mut maps = self.object.maps_mut();
-            if let Some(mut ops) = maps.find(|map| map.name() == OPS) {
-                let link = ops.attach_struct_ops();
-                self.links.push(link.map_err(refused("the scheduler"))?);
-            }
+        match self.mode {
+            Mode::Schedule => self.attach_scheduler(),
+            Mode::Observe => Ok(()),
         }
+    }
+
+    fn attach_scheduler(&mut self) -> Result<(), Error> {
+        let mut maps = self.object.maps_mut();
+        let ops = maps.find(|map| map.name() == OPS);
+        let mut ops = ops.ok_or_else(|| Error::Map {
+            what: OPS,
+            why: "the BPF object has no such map".into(),
+        })?;
+        let link = ops.attach_struct_ops().map_err(refused("the scheduler"))?;
+        self.scheduler = Some(link);
         Ok(())
+    }
+
+    /// After an exit that asks for it. Jobs, their tasks and what was counted stay: only
+    /// the scheduler went, the programs that keep them did not.
+    pub fn attach_again(&mut self) -> Result<(), Error> {
+        self.scheduler = None;
+        let none = raw::cos_kernel_exit {
+            kind: 0,
+            code: 0,
+            reason: [0; 128],
+            message: [0; 1024],
+        };
+        maps::write(&self.object, "exits", 0, &none)?;
+        say::listen();
+        self.attach_scheduler()
     }
 
     /// What it can do here.
@@ -259,6 +296,7 @@ impl Body {
         let told: raw::cos_kernel_exit = maps::read(&self.object, "exits", 0).ok()?;
         (told.kind != 0).then(|| Exit {
             kind: told.kind,
+            code: told.code,
             reason: text(&told.reason),
             message: text(&told.message),
         })

@@ -307,6 +307,7 @@ fn an_ejected_scheduler_ends_the_daemon_with_its_reason() {
     begin(&client, HELD).unwrap();
     let ejection = Ejection {
         on_request: false,
+        again: false,
         why: "watchdog: runnable task stall".to_owned(),
     };
     house.fake.state().ejection = Some(ejection.clone());
@@ -317,6 +318,27 @@ fn an_ejected_scheduler_ends_the_daemon_with_its_reason() {
         .ask(abi::COS_CONTROL_HELLO, &Wish::default())
         .unwrap_err();
     assert!(matches!(told, Error::Broken { .. }), "{told}");
+}
+
+#[test]
+fn who_is_wanted_back_attaches_again_and_keeps_jobs() {
+    let mut house = House::open("");
+    begin(&house.client(), 0).unwrap();
+    let hotplug = Ejection {
+        on_request: false,
+        again: true,
+        why: "cpu 1 going offline".to_owned(),
+    };
+    house.fake.state().ejection = Some(hotplug.clone());
+    house.wait_for("the scheduler", |fake| fake.state().nr_attached_again == 1);
+    still_serves(&house);
+    assert_eq!(house.fake.state().jobs.len(), 1);
+    house.fake.state().refuses = true;
+    house.fake.state().ejection = Some(hotplug);
+    match house.thread.take().unwrap().join().unwrap().unwrap() {
+        End::Ejected(ejection) => assert!(ejection.why.contains("cannot be attached again")),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
