@@ -19,9 +19,12 @@ struct join_request {
 
 static __always_inline void enter(struct task_state *t, u32 number, struct cos_kernel_job *job)
 {
+	struct cos_kernel_job *before = job_of(t);
 	u64 now_ns = bpf_ktime_get_ns();
 
 	leave_queue(t);
+	if (before)
+		add(&before->nr_tasks, -1ULL);
 	t->job = number;
 	t->serial = job->serial;
 	t->accounted_at_ns = now_ns;
