@@ -215,3 +215,13 @@ fn reports_on_stderr_or_into_a_file() {
     assert_eq!(report["ranks"], serde_json::json!([]));
     assert_eq!(report["policy"]["name"], "auto");
 }
+
+#[test]
+fn without_the_shim_it_needs_coschedd() {
+    let install = Install::new();
+    let mut run = install.cosched();
+    run.env("COSCHED_DAEMON", "off");
+    let run = run.args(["run", "--no-shim", "--", "true"]).assert();
+    run.code(3)
+        .stderr(contains("--no-shim").and(contains("coschedd")));
+}

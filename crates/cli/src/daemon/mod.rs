@@ -123,12 +123,12 @@ pub struct Held {
 }
 
 impl Daemon {
-    /// Begins a job without tasks; else the daemon's line.
-    pub fn hold(self, policy: &Travelling, name: &str) -> Result<Held, Error> {
-        let flags = abi::COS_CONTROL_HELD | abi::COS_CONTROL_EMPTY | abi::COS_CONTROL_SHIM;
+    /// Begins a job without tasks; else the daemon's line. @shim is COS_CONTROL_SHIM where its
+    /// ranks will have the preloaded library, else 0.
+    pub fn hold(self, policy: &Travelling, name: &str, shim: u32) -> Result<Held, Error> {
         let wish = Wish {
             name,
-            ..policy.wish(flags)
+            ..policy.wish(abi::COS_CONTROL_HELD | abi::COS_CONTROL_EMPTY | shim)
         };
         let reply = self.client.ask(abi::COS_CONTROL_BEGIN, &wish)?;
         Ok(Held {

@@ -10,6 +10,7 @@
 mod child;
 pub mod keep;
 pub mod launch;
+mod untouched;
 
 use crate::{
     daemon::{self, Held, Travelling},
@@ -19,10 +20,12 @@ use crate::{
 };
 use anyhow::{Context, Result};
 use child::End;
+use cosched_model::abi;
 use cosched_policy::{Body, Resolved};
 use launch::Kit;
 use rustix::event::{eventfd, EventfdFlags};
 use std::{
+    borrow::Cow,
     env,
     ffi::OsString,
     io,
@@ -62,6 +65,9 @@ pub struct Args {
     /// Leave coschedd alone, if it is there
     #[arg(long)]
     no_daemon: bool,
+    /// Leave the ranks as they are: coschedd alone acts (for static programs, and those without MPI)
+    #[arg(long, conflicts_with_all = ["no_daemon", "slice", "report", "report_to", "explain", "alone"])]
+    no_shim: bool,
     #[command(flatten)]
     report: report::Options,
     /// The command and its arguments, as without cosched
@@ -92,6 +98,9 @@ fn parse_slice(text: &str) -> Result<Duration, String> {
 pub fn main(args: Args) -> Result<ExitCode> {
     if env::var_os("COSCHED").is_some_and(|value| value == "off") {
         return Err(exec_untouched(&args.command));
+    }
+    if args.no_shim {
+        return untouched::main(&args.policy, &args.command);
     }
     let (policy, held) = settle(&args)?;
     let slice_us = slice_us(args.slice, &policy);
@@ -132,9 +141,8 @@ fn settle(args: &Args) -> Result<(Resolved, Option<Held>)> {
         return Ok((policy::settle(&preset, &[Body::Shim])?, None));
     };
     let policy = policy::settle(&preset, &daemon::present(Some(&found)))?;
-    let name = Path::new(&args.command[0]).file_name().unwrap_or_default();
     let travelling = Travelling::of(&args.policy, &preset);
-    match found.hold(&travelling, &name.to_string_lossy()) {
+    match found.hold(&travelling, &name_of(&args.command), abi::COS_CONTROL_SHIM) {
         Ok(held) => Ok((policy, Some(held))),
         Err(error) => {
             if policy.taken.iter().any(|taken| taken.owner == Body::Kernel) {
@@ -143,6 +151,12 @@ fn settle(args: &Args) -> Result<(Resolved, Option<Held>)> {
             Ok((policy::settle(&preset, &[Body::Shim])?, None))
         }
     }
+}
+
+/// What a person calls the job of @argv.
+fn name_of(argv: &[OsString]) -> Cow<'_, str> {
+    let name = Path::new(&argv[0]).file_name().unwrap_or_default();
+    name.to_string_lossy()
 }
 
 /// A short slice is part of adaptive waiting: a woken rank gets its CPU sooner
@@ -199,7 +213,7 @@ struct Service {
 
 impl Service {
     fn start(policy: &Resolved, slice_us: u32) -> Result<Service> {
-        let nr_slots = cosched_model::abi::COS_MAX_SLOTS;
+        let nr_slots = abi::COS_MAX_SLOTS;
         let page = Arc::new(JobPage::new(nr_slots, &policy.params().bytes(), slice_us)?);
         let house = House::build()?;
         let stop = eventfd(0, EventfdFlags::CLOEXEC).context("cannot create an eventfd")?;
