@@ -6,6 +6,8 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a guest is to run, and how large it is.
@@ -18,6 +20,7 @@ pub struct Job {
     pub(crate) cpus: u32,
     pub(crate) memory_mib: u32,
     pub(crate) exchange: Option<PathBuf>,
+    pub(crate) stop: Arc<AtomicBool>,
 }
 
 impl Job {
@@ -41,6 +44,7 @@ impl Job {
             cpus: 2,
             memory_mib: 2048,
             exchange: None,
+            stop: Arc::default(),
         }
     }
 
@@ -72,6 +76,12 @@ impl Job {
     /// How long it may take; booting counts.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
+        self
+    }
+
+    /// End it as soon as somebody raises @stop.
+    pub fn until(mut self, stop: Arc<AtomicBool>) -> Self {
+        self.stop = stop;
         self
     }
 

@@ -105,7 +105,7 @@ impl Qemu {
         self.version().is_some_and(|version| version >= (8, 1))
     }
 
-    fn version(&self) -> Option<(u32, u32)> {
+    pub(crate) fn version(&self) -> Option<(u32, u32)> {
         let out = Command::new(&self.program).arg("--version").output().ok()?;
         let text = String::from_utf8(out.stdout).ok()?;
         let number = text.split("version ").nth(1)?;

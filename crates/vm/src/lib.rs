@@ -27,6 +27,7 @@ mod machine;
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -56,6 +57,9 @@ pub enum Error {
         /// The last lines of the console and of the job.
         last: String,
     },
+    /// Somebody wanted it to end.
+    #[error("guest ended before its command was done, as was wanted")]
+    Stopped,
     /// The guest ended before the job did: a panic, or it did not boot.
     #[error("guest died before the command was done; last words:\n{last}")]
     Died {
@@ -121,6 +125,15 @@ impl Guest {
         &self.kernel
     }
 
+    /// What runs it, for records: `QEMU 9.2, tcg`.
+    pub fn emulator(&self) -> String {
+        let version = self.qemu.version();
+        let version =
+            version.map_or_else(String::new, |(major, minor)| format!(" {major}.{minor}"));
+        let accelerator = if machine::kvm() { "kvm" } else { "tcg" };
+        format!("QEMU{version}, {accelerator}")
+    }
+
     /// Boots, runs @job, powers off.
     pub fn run(&self, job: &Job) -> Result<Outcome, Error> {
         self.run_into(job, io::sink(), io::sink())
@@ -143,7 +156,7 @@ impl Guest {
         let (done, out, err) = thread::scope(|scope| {
             let out = scope.spawn(move || copy(pipes.0, stdout));
             let err = scope.spawn(move || copy(pipes.1, stderr));
-            let done = wait(qemu, job.timeout);
+            let done = wait(qemu, job);
             (done, joined(out), joined(err))
         });
         let console = read(&folder.path().join(machine::CONSOLE));
@@ -155,7 +168,11 @@ impl Guest {
                 .map(tail)
                 .concat()
         };
-        if !done.map_err(Error::host("wait for QEMU"))? {
+        let done = done.map_err(Error::host("wait for QEMU"))?;
+        if job.stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped);
+        }
+        if !done {
             let (after, last) = (job.timeout, last());
             return Err(Error::Timeout { after, last });
         }
@@ -171,10 +188,10 @@ impl Guest {
     }
 }
 
-/// True when @qemu ended by itself; after @limit it is killed.
-fn wait(qemu: &mut Process, limit: Duration) -> io::Result<bool> {
+/// True when @qemu ended by itself; after @job's limit, or on its stop, it is killed.
+fn wait(qemu: &mut Process, job: &Job) -> io::Result<bool> {
     let begun = Instant::now();
-    while begun.elapsed() < limit {
+    while begun.elapsed() < job.timeout && !job.stop.load(Ordering::Relaxed) {
         if qemu.0.try_wait()?.is_some() {
             return Ok(true);
         }

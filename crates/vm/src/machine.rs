@@ -165,7 +165,7 @@ fn machine(job: &Job) -> Vec<String> {
 
 /// True where /dev/kvm is ours to use and the CPU behind it can. Some machines have
 /// the one without the other; QEMU aborts there.
-fn kvm() -> bool {
+pub(crate) fn kvm() -> bool {
     let flags = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let able = flags
         .split_whitespace()
