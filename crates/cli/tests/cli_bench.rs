@@ -261,3 +261,25 @@ fn exec_pinned_runs_on_the_cpu_of_its_rank() {
         .code(3)
         .stderr(contains("cannot pin by rank"));
 }
+
+#[test]
+fn an_arm_of_the_kernel_body_needs_a_kernel_that_has_it() {
+    if std::path::Path::new("/sys/kernel/sched_ext/state").exists() {
+        return; // Here it has, and tests/vm_bench.rs runs such arms.
+    }
+    for arm in ["kernel:auto", "kernel+shim:auto"] {
+        let bench = Bench::new();
+        let mut command = bench.command(&["--quick", "--arms", arm, "--", "true"]);
+        let refused = command.assert().code(3);
+        refused.stderr(contains(format!("cosched: arm `{arm}`")).and(contains("--vm")));
+        assert_eq!(rows(&bench), 0);
+    }
+}
+
+#[test]
+fn another_scheduler_is_the_path_of_a_program() {
+    let bench = Bench::new();
+    let mut command = bench.command(&["--quick", "--scheduler", "/no/scx", "--", "true"]);
+    let refused = command.assert().code(2);
+    refused.stderr(contains("no program /no/scx"));
+}

@@ -37,6 +37,8 @@ pub enum Exit {
     Signal(i32),
     /// It was ended since the time limit was reached.
     TimedOut,
+    /// The scheduler that it was to run under went away, or did not take it.
+    Unscheduled,
 }
 
 /// What a tree of processes used, launcher included.

@@ -17,12 +17,13 @@ use regex::Regex;
 use tempfile::TempDir;
 
 use super::arm::Arm;
-use super::child::{end_strays, wait_all, Child, Ended};
+use super::child::{end_strays, wait_all, Child, Ended, Exit};
 use super::cpus::{busy_s, foreign_share, CpuList};
 use super::hog::Hogs;
 use super::launch::Launcher;
 use super::plan::{Cell, Work};
 use super::sample::{Outcome, Program, Role};
+use super::scheduler::{Scheduler, Schedulers};
 use super::series::Executor;
 use super::sleeper::Sleepers;
 
@@ -54,6 +55,8 @@ pub struct Machine {
     pub stop: Arc<AtomicBool>,
     /// This executable.
     pub exe: PathBuf,
+    /// Who schedules.
+    pub schedulers: Schedulers,
     /// For reports; goes away with this.
     pub dir: TempDir,
 }
@@ -64,20 +67,44 @@ struct Entry {
     name: String,
     command: Command,
     report: PathBuf,
+    /// The report must tell of coschedd.
+    needs_kernel: bool,
 }
 
 impl Executor for Machine {
     fn run(&mut self, cell: &Cell) -> Result<Option<Outcome>> {
+        self.schedulers.switch(&cell.scheduler())?;
+        let outcome = self.run_under(cell)?;
+        let lost = self.schedulers.lost();
+        Ok(outcome.map(|mut outcome| {
+            for program in outcome.programs.iter_mut().filter(|_| lost.is_some()) {
+                program.exit = Exit::Unscheduled;
+                program.complaint = lost.clone().unwrap_or_default();
+            }
+            outcome
+        }))
+    }
+}
+
+impl Machine {
+    /// Under the scheduler that is there.
+    fn run_under(&self, cell: &Cell) -> Result<Option<Outcome>> {
         let CpuList(cpus) = &self.cpus;
         let hogs = Hogs::start(cell.hogs, cpus)?;
         let sleepers = self.sleepers.then(|| Sleepers::start(cpus));
+        let own_cpu_s = || own_cpu_s() + self.schedulers.cpu_s();
         let (before, busy_before_s, own_before_s) = (hogs.read(), busy_s(cpus)?, own_cpu_s());
         let started = Instant::now();
         let programs = self.run_programs(cell)?;
         let wall_s = started.elapsed().as_secs_f64();
         let (after, busy_after_s, own_after_s) = (hogs.read(), busy_s(cpus)?, own_cpu_s());
         let sleeper_p99_us = sleepers.and_then(Sleepers::finish);
-        let strays_s = end_strays(&hogs.pids());
+        let kept: Vec<_> = hogs
+            .pids()
+            .into_iter()
+            .chain(self.schedulers.pid())
+            .collect();
+        let strays_s = end_strays(&kept);
         let Some(programs) = programs else {
             return Ok(None);
         };
@@ -91,9 +118,7 @@ impl Executor for Machine {
             sleeper_p99_us,
         }))
     }
-}
 
-impl Machine {
     /// Together, or one after another in arm `batch`.
     fn run_programs(&self, cell: &Cell) -> Result<Option<Vec<Program>>> {
         let started = Instant::now();
@@ -136,6 +161,9 @@ impl Machine {
         let report = std::fs::read_to_string(&entry.report).ok();
         if let Some(report) = report.and_then(|text| serde_json::from_str(&text).ok()) {
             program.read_report(&report);
+            if entry.needs_kernel && report["kernel"].is_null() {
+                program.exit = Exit::Unscheduled;
+            }
         }
         // What an earlier run left must not be read again.
         let _ = std::fs::remove_file(&entry.report);
@@ -146,10 +174,10 @@ impl Machine {
         let copies = if cell.together { self.copies } else { 1 };
         let mut entries: Vec<Entry> = match &cell.work {
             Work::Arm(arm) => (0..copies).map(|i| self.job_entry(arm, i)).collect(),
-            Work::Probe => (0..copies).map(|i| self.probe_entry(i)).collect(),
+            Work::Probe(_) => (0..copies).map(|i| self.probe_entry(i)).collect(),
             Work::Beside(index) => return vec![self.beside_entry(*index)],
         };
-        if cell.together && cell.work != Work::Probe {
+        if cell.together && !matches!(cell.work, Work::Probe(_)) {
             entries.extend((0..self.beside.len()).map(|index| self.beside_entry(index)));
         }
         entries
@@ -161,11 +189,15 @@ impl Machine {
         words.extend(self.launcher.prefix.iter().chain(&self.job).cloned());
         let mut command = self.confined(&words);
         command.envs(arm.environment());
+        if arm.scheduler() == Scheduler::Cosched {
+            command.env("COSCHED_SOCKET", self.schedulers.socket());
+        }
         Entry {
             role: Role::Job,
             name: copy_name("job", copy),
             command,
             report,
+            needs_kernel: matches!(arm, Arm::KernelShim(_)),
         }
     }
 
@@ -182,6 +214,7 @@ impl Machine {
             name: copy_name("calcula", copy),
             command: self.confined(&words),
             report: PathBuf::new(),
+            needs_kernel: false,
         }
     }
 
@@ -192,6 +225,7 @@ impl Machine {
             name: text.clone(),
             command: self.confined(&["sh", "-c", text].map(OsString::from)),
             report: PathBuf::new(),
+            needs_kernel: false,
         }
     }
 
@@ -224,7 +258,10 @@ mod tests {
     use super::*;
 
     fn machine() -> Machine {
+        let dir = tempfile::tempdir().unwrap();
         Machine {
+            schedulers: Schedulers::new("/bin/cosched".as_ref(), dir.path(), Arc::default())
+                .unwrap(),
             launcher: Launcher::none(),
             job: vec!["./app".into(), "-x".into()],
             probe: vec!["calcula".into()],
@@ -238,7 +275,7 @@ mod tests {
             sleepers: false,
             stop: Arc::default(),
             exe: "/bin/cosched".into(),
-            dir: tempfile::tempdir().unwrap(),
+            dir,
         }
     }
 
@@ -292,6 +329,22 @@ mod tests {
         })[0];
         assert!(line.contains("-- /bin/cosched run --policy auto --report=json --report-to /"));
         assert!(line.ends_with("report-0.json -- ./app -x"));
+    }
+
+    #[test]
+    fn arms_of_the_kernel_body_find_its_daemon_and_the_others_none() {
+        let value = |arm: &str, name: &str| {
+            let entry = machine().job_entry(&arm.parse().unwrap(), 0);
+            let mut set = entry.command.get_envs();
+            let found = set.find(|(key, _)| *key == name)?.1;
+            Some(found?.to_string_lossy().into_owned())
+        };
+        for arm in ["kernel:auto", "kernel+shim:auto"] {
+            let socket = value(arm, "COSCHED_SOCKET").unwrap();
+            assert!(socket.ends_with("coschedd.sock"), "{socket}");
+        }
+        assert_eq!(value("auto", "COSCHED_SOCKET"), None);
+        assert_eq!(value("auto", "COSCHED_DAEMON").as_deref(), Some("off"));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //!
 //!   fair limit = T alone * share alone / share
 //!
+//! Both shares are those under the arm's scheduler: what it grants to a rank that never waits.
 //! T alone is the median time of one copy on the free machine under the best of the arms that may
 //! stand for it. Only where programs of `--beside` run along is the limit computed (`ideal`), from
 //! what each of them took alone.
@@ -18,11 +19,14 @@ use super::arm::Arm;
 use super::ideal::{ends_s, fair_cpu_s, share, Demand, Presence};
 use super::plan::{Cell, Plan, Work};
 use super::sample::{Outcome, Program, Role};
+use super::scheduler::Scheduler;
 use super::series::{Sample, Series};
 
 /// What is fair at one level of competition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Level {
+    /// Who schedules.
+    pub scheduler: Scheduler,
     /// Hogs per CPU.
     pub hogs: u32,
     /// All copies of the job and all programs beside it.
@@ -57,7 +61,7 @@ pub struct Alone {
 pub struct Fair {
     /// The job.
     pub job: Alone,
-    /// Share of a CPU that one of its ranks has alone.
+    /// Share of a CPU that one of its ranks has alone under the scheduler of the first arm.
     pub share_alone: f64,
     /// How many copies of it run together.
     pub copies: usize,
@@ -93,38 +97,43 @@ impl Fair {
         let beside = (0..plan.nr_beside).map(|index| beside_alone(series, index));
         let mut fair = Self {
             job: job_alone(plan, series, ranks)?,
-            share_alone: probed(series, 0, false, ranks)?,
+            share_alone: probed(series, &probe(&plan.schedulers()[0], 0, false), ranks)?,
             copies: plan.copies as usize,
             beside: beside.collect::<Option<_>>()?,
             nr_cpus,
             levels: Vec::new(),
         };
-        let alone = [(0, false)].into_iter().filter(|_| plan.crowded());
-        let asked = plan.levels.iter().map(|&hogs| (hogs, plan.crowded()));
-        let levels = asked.chain(alone).map(|(hogs, together)| {
-            if together && plan.nr_beside > 0 {
-                return Some(fair.computed(hogs));
-            }
-            let share = probed(series, hogs, together, ranks)?;
-            Some(fair.measured(series, hogs, together, share))
-        });
-        fair.levels = levels.collect::<Option<_>>()?;
+        for scheduler in plan.schedulers() {
+            let levels = fair.under(plan, series, &scheduler, ranks)?;
+            fair.levels.extend(levels);
+        }
         Some(fair)
     }
 
-    fn measured(&self, series: &Series, hogs: u32, together: bool, share: f64) -> Level {
-        Level {
-            hogs,
-            together,
-            share,
-            derived: false,
-            limit_s: self.job.time_s * self.share_alone / share,
-            beside_limits_s: Vec::new(),
-            hog_rounds_per_cpu_s: hog_speed(series, &probe(hogs, together)),
-        }
+    /// The levels under `scheduler`.
+    fn under(
+        &self,
+        plan: &Plan,
+        series: &Series,
+        scheduler: &Scheduler,
+        ranks: u32,
+    ) -> Option<Vec<Level>> {
+        let share_alone = probed(series, &probe(scheduler, 0, false), ranks)?;
+        let alone = [(0, false)].into_iter().filter(|_| plan.crowded());
+        let asked = plan.levels.iter().map(|&hogs| (hogs, plan.crowded()));
+        let level = |(hogs, together)| {
+            if together && plan.nr_beside > 0 {
+                return Some(self.computed(scheduler, hogs));
+            }
+            let cell = probe(scheduler, hogs, together);
+            let share = probed(series, &cell, ranks)?;
+            let limit_s = self.job.time_s * share_alone / share;
+            Some(measured(series, &cell, share, limit_s))
+        };
+        asked.chain(alone).map(level).collect()
     }
 
-    fn computed(&self, hogs: u32) -> Level {
+    fn computed(&self, scheduler: &Scheduler, hogs: u32) -> Level {
         let demand = |alone: &Alone, share_alone| Demand {
             tasks: alone.tasks,
             alone_s: alone.time_s,
@@ -136,6 +145,7 @@ impl Fair {
         let ends_s = ends_s(self.nr_cpus, hogs, &demands);
         let tasks = demands.iter().map(|demand| demand.tasks).sum();
         Level {
+            scheduler: scheduler.clone(),
             hogs,
             together: true,
             share: share(self.nr_cpus, hogs, tasks).min(self.share_alone),
@@ -197,7 +207,11 @@ impl Fair {
 
     /// The level of `cell`.
     fn at(&self, cell: &Cell) -> Option<&Level> {
-        let same = |level: &&Level| level.hogs == cell.hogs && level.together == cell.together;
+        let scheduler = cell.scheduler();
+        let same = |level: &&Level| {
+            (level.hogs, level.together) == (cell.hogs, cell.together)
+                && level.scheduler == scheduler
+        };
         self.levels.iter().find(same)
     }
 }
@@ -250,17 +264,32 @@ fn hog_speed(series: &Series, cell: &Cell) -> Option<f64> {
     (cpu_s > 0.0).then(|| works().map(|work| work.rounds).sum::<f64>() / cpu_s)
 }
 
-fn probe(hogs: u32, together: bool) -> Cell {
+/// A level where `share` was measured in the samples of `cell`.
+fn measured(series: &Series, cell: &Cell, share: f64, limit_s: f64) -> Level {
+    Level {
+        scheduler: cell.scheduler(),
+        hogs: cell.hogs,
+        together: cell.together,
+        share,
+        derived: false,
+        limit_s,
+        beside_limits_s: Vec::new(),
+        hog_rounds_per_cpu_s: hog_speed(series, cell),
+    }
+}
+
+fn probe(scheduler: &Scheduler, hogs: u32, together: bool) -> Cell {
     Cell {
-        work: Work::Probe,
+        work: Work::Probe(scheduler.clone()),
         hogs,
         together,
     }
 }
 
-fn probed(series: &Series, hogs: u32, together: bool, ranks: u32) -> Option<f64> {
+/// Share of a CPU that a rank of `calcula` had in the samples of `cell`.
+fn probed(series: &Series, cell: &Cell, ranks: u32) -> Option<f64> {
     let share = |program: &Program| program.cpu_s() / (program.span_s() * f64::from(ranks));
-    median(series, &probe(hogs, together), Role::Probe, share).filter(|&share| share > 0.0)
+    median(series, cell, Role::Probe, share).filter(|&share| share > 0.0)
 }
 
 #[cfg(test)]
@@ -278,7 +307,7 @@ mod tests {
     fn ideal(cell: &Cell, ranks: f64) -> sample::Outcome {
         let share = 1.0 / f64::from(cell.hogs + 1);
         match &cell.work {
-            Work::Probe => sample::Outcome {
+            Work::Probe(_) => sample::Outcome {
                 programs: vec![program(Role::Probe, "probe", 3.0, 3.0 * share * ranks)],
                 hogs: hog::Work {
                     rounds: 40.0,
@@ -307,6 +336,34 @@ mod tests {
         assert_eq!((fair.job.time_s, fair.share_alone), (4.0, 1.0));
         assert!((fair.levels[1].share - 1.0 / 3.0).abs() < 1e-12);
         assert!((fair.levels[1].limit_s - 12.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn each_scheduler_has_its_own_limit() {
+        let plan = Plan {
+            arms: vec![Arm::Stock, Arm::Kernel("auto".into())],
+            ..plan()
+        };
+        // It gives a rank half a CPU where the kernel's own gives a third.
+        let mut mock = Mock(|cell: &Cell| {
+            let mut outcome = ideal(cell, 2.0);
+            if cell.work == Work::Probe(Scheduler::Cosched) && cell.hogs == 2 {
+                outcome.programs[0].own_cpu_s = Some(3.0);
+            }
+            Some(outcome)
+        });
+        let series = series::run(&plan, 1.0, &mut mock, &mut |_, _| Ok(())).unwrap();
+        let fair = Fair::measure(&plan, &series, 2, 2).unwrap();
+        let limit_s = |arm: &Arm| {
+            let cell = Cell {
+                work: Work::Arm(arm.clone()),
+                hogs: 2,
+                together: false,
+            };
+            fair.limit_s(&cell, 0).unwrap()
+        };
+        assert!((limit_s(&plan.arms[0]) - 12.0).abs() < 1e-9);
+        assert!((limit_s(&plan.arms[1]) - 8.0).abs() < 1e-9);
     }
 
     #[test]
@@ -350,7 +407,7 @@ mod tests {
     fn a_job_that_does_not_end_alone_has_no_fair_limit() {
         let mut mock = Mock(|cell: &Cell| {
             let mut outcome = ideal(cell, 2.0);
-            if cell.work != Work::Probe {
+            if !matches!(cell.work, Work::Probe(_)) {
                 outcome.programs[0].exit = Exit::TimedOut;
             }
             Some(outcome)

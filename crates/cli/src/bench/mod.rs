@@ -3,10 +3,11 @@
 //!
 //! The parts, in the order in which a run meets them:
 //!
+//!   vm         --vm: all of it in a guest
 //!   options    what was asked, turned into a plan and a machine that can run it
 //!   plan       the cells and their shuffled order
 //!   series     goes through them, repeats what was disturbed
-//!   execute    runs one cell: child (processes), hog, sleeper, cpus, launch, workload, arm
+//!   execute    runs one cell: scheduler, child (processes), hog, sleeper, cpus, launch, workload, arm
 //!   sample     what one run gave;  record: writes it to CSV
 //!   fair, ideal   the fair limit;  verdict: T, S, F, waste
 //!   table, plot   show it
@@ -27,10 +28,12 @@ mod plan;
 mod plot;
 mod record;
 mod sample;
+mod scheduler;
 mod series;
 mod sleeper;
 mod table;
 mod verdict;
+mod vm;
 mod workload;
 
 use std::io::IsTerminal;
@@ -57,6 +60,9 @@ const INTERRUPTED: u8 = 130;
 
 /// Measures, and shows what came out.
 pub fn main(args: &Args) -> Result<ExitCode> {
+    if args.vm.wanted() {
+        return vm::main(args);
+    }
     child::adopt_orphans()?;
     let (plan, mut machine) = args.prepare()?;
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -64,22 +70,31 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     }
     let path = args.csv.clone().unwrap_or_else(Record::default_path);
     let mut record = Record::create(&path, args.provenance(&plan, &machine))?;
-    let bar = progress_bar(plan.order().len());
+    let nr_cells = plan.order().len();
+    // Its terminal is on the host: no bar, but a line for each run.
+    let in_guest = args.vm.emulator().is_some();
+    let bar = progress_bar(nr_cells);
     let mut note = |sample: &Sample, done: usize| {
-        bar.set_message(describe(sample));
+        let what = describe(sample);
+        if in_guest {
+            eprintln!("{done}/{nr_cells}: {what}");
+        }
+        bar.set_message(what);
         bar.set_position(done as u64);
         record.add(sample)
     };
     let series = series::run(&plan, args.max_foreign.0, &mut machine, &mut note)?;
     bar.finish_and_clear();
     if series.interrupted {
-        let (done, all) = (series.samples.len(), plan.order().len());
-        eprintln!("cosched bench: interrupted after {done} of {all} runs");
+        let done = series.samples.len();
+        eprintln!("cosched bench: interrupted after {done} of {nr_cells} runs");
     }
     let fair = Fair::measure(&plan, &series, machine.ranks, machine.cpus.0.len());
     let lines = verdict::judge(&plan, &series, fair.as_ref());
     show(args, &plan, &series, fair.as_ref(), &lines)?;
-    eprintln!("cosched bench: every sample is in {}", path.display());
+    if !in_guest {
+        eprintln!("cosched bench: every sample is in {}", path.display());
+    }
     if let Some(figure) = &args.plot {
         plot::draw(figure, &args.title(&machine), &lines)?;
     }
@@ -139,7 +154,7 @@ fn progress_bar(cells: usize) -> ProgressBar {
 fn describe(sample: &Sample) -> String {
     let what = match &sample.cell.work {
         Work::Arm(arm) => arm.to_string(),
-        Work::Probe => "calcula".to_owned(),
+        Work::Probe(_) => "calcula".to_owned(),
         Work::Beside(_) => "alone".to_owned(),
     };
     let time_s = sample

@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -16,7 +17,9 @@ use super::launch::{Launcher, Mpi, Placement, Transport};
 use super::plan::Plan;
 use super::record::Provenance;
 use super::sample::Role;
+use super::scheduler::Schedulers;
 use super::series::Series;
+use super::vm::VmArgs;
 use super::workload;
 use crate::fault::Fault;
 
@@ -35,6 +38,11 @@ Where times and CPU times come from:
   with its start, which makes F look smaller. Programs of 3 s and more alone make that negligible.
   A workload that calibrates its grain does so in each run; --spins N behind -- fixes it.
 
+Schedulers:
+  coschedd, and each program of --scheduler, is started when an arm needs it and ended by SIGINT;
+  each pass attaches each once. All other arms have the kernel's own scheduler, so none may be
+  attached before. The fair share is measured under each. It takes root and a kernel with sched_ext.
+
 Competition:
   Hogs, sleepers and the launcher live in one session. Where autogroup is on, Linux first shares a
   CPU between sessions; MPICH gives each rank a session of its own, so that a rank competes with all
@@ -48,7 +56,8 @@ Exit codes:
 ///
 /// Arms are compared in one interleaved run. `stock` is the job as it is; `yield` and `spin` set
 /// Open MPI's mpi_yield_when_idle; `batch` runs several programs one after another; any other word
-/// is a policy for `cosched run` (a preset, a file, or a shorthand such as spin_block:50us).
+/// is a policy for `cosched run` (a preset, a file, or a shorthand such as spin_block:50us), without
+/// coschedd. `kernel:POLICY` is stock, but a job of coschedd's; `kernel+shim:POLICY` has both.
 ///
 /// S = time / fair limit: 1.00 is what fairness allows. F = CPU time / fair share: above 1.05 it is
 /// theft. The fair limit is measured with a program that never waits, under the same conditions.
@@ -69,6 +78,9 @@ pub struct Args {
         value_name = "ARM,..."
     )]
     arms: Vec<Arm>,
+    /// One more arm: stock under this sched_ext program, by its path; may be given several times
+    #[arg(long, value_name = "PATH")]
+    scheduler: Vec<PathBuf>,
     /// Levels of competition: hogs per CPU
     #[arg(
         long,
@@ -129,14 +141,16 @@ pub struct Args {
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
     /// Raw samples [default: bench-<time>.csv]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", overrides_with = "csv")]
     pub csv: Option<PathBuf>,
     /// Draw S and F over competitors
-    #[arg(long, value_name = "FILE.svg")]
+    #[arg(long, value_name = "FILE.svg", overrides_with = "plot")]
     pub plot: Option<PathBuf>,
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub vm: VmArgs,
     /// The job, or the arguments of the workload
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -193,6 +207,11 @@ impl Args {
         Ok((plan, self.machine(launcher, job, placement)?))
     }
 
+    /// The last of --cpus.
+    pub fn highest_cpu(&self) -> Option<usize> {
+        self.cpus.as_ref()?.0.last().copied()
+    }
+
     /// Whether the job is a workload that forks its ranks.
     fn forks(&self) -> bool {
         self.workload.as_deref().is_some_and(workload::forks)
@@ -231,6 +250,10 @@ impl Args {
             None => job,
         };
         let seconds = self.probe.as_secs_f64().to_string();
+        let dir = tempfile::Builder::new()
+            .prefix("cosched-bench-")
+            .tempdir()?;
+        let stop = Arc::default();
         let probe = [built_in("calcula")?, vec!["--for-s".into(), seconds.into()]].concat();
         Ok(Machine {
             probe,
@@ -244,11 +267,10 @@ impl Args {
             regex: self.time_regex.clone(),
             timeout: self.timeout,
             sleepers: !self.no_sleeper,
-            stop: Default::default(),
+            schedulers: Schedulers::new(&exe, dir.path(), Arc::clone(&stop))?,
+            stop,
             exe,
-            dir: tempfile::Builder::new()
-                .prefix("cosched-bench-")
-                .tempdir()?,
+            dir,
         })
     }
 
@@ -276,9 +298,15 @@ impl Args {
         }
     }
 
+    /// Those by name, and those by path.
+    fn all_arms(&self) -> Vec<Arm> {
+        let under = self.scheduler.iter().cloned().map(Arm::Under);
+        self.arms.iter().cloned().chain(under).collect()
+    }
+
     fn plan(&self, oversubscribed: bool) -> Result<Plan> {
         let mut plan = Plan {
-            arms: self.arms.clone(),
+            arms: self.all_arms(),
             levels: self.competitors.clone(),
             alone: vec![Arm::Stock],
             copies: self.jobs,
@@ -297,12 +325,8 @@ impl Args {
             }
             Some(arm) => plan.alone = vec![arm.clone()],
             None if oversubscribed => {
-                plan.alone = self
-                    .arms
-                    .iter()
-                    .filter(|&arm| *arm != Arm::Batch)
-                    .cloned()
-                    .collect()
+                let all = plan.arms.iter();
+                plan.alone = all.filter(|&arm| *arm != Arm::Batch).cloned().collect()
             }
             None => {}
         }
@@ -348,6 +372,7 @@ impl Args {
             .map(|(k, v)| format!("{k}={v}"))
             .collect();
         Provenance::here(vec![
+            ("guest", self.vm.emulator().unwrap_or("none").to_owned()),
             ("mpi", machine.launcher.version.clone()),
             ("launcher", words(&machine.launcher.prefix)),
             ("command", words(&machine.job)),

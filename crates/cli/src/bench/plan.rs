@@ -4,7 +4,8 @@
 //! Repeat is the outermost loop and the cells of each repeat are shuffled, so that slow drift of
 //! the machine falls on all arms alike. What the verdict needs beside the asked arms is part of
 //! the same interleaved run: the job alone on the free machine, and `calcula` at each level of
-//! competition, which tells the fair share (probe).
+//! competition under each scheduler, which tells the fair share (probe). To change the scheduler
+//! takes seconds, so each repeat has the cells of one scheduler together; which comes first is chance.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +14,15 @@ use rand::seq::SliceRandom;
 use rand::SeedableRng;
 
 use super::arm::Arm;
+use super::scheduler::Scheduler;
 
 /// What runs in a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
     /// The job under an arm.
     Arm(Arm),
-    /// `calcula` in its place.
-    Probe,
+    /// `calcula` in its place, under this scheduler.
+    Probe(Scheduler),
     /// Only the program of this `--beside`.
     Beside(usize),
 }
@@ -34,6 +36,17 @@ pub struct Cell {
     pub hogs: u32,
     /// All copies of the job and all programs beside it, or one copy only.
     pub together: bool,
+}
+
+impl Cell {
+    /// Who schedules while it runs.
+    pub fn scheduler(&self) -> Scheduler {
+        match &self.work {
+            Work::Arm(arm) => arm.scheduler(),
+            Work::Probe(scheduler) => scheduler.clone(),
+            Work::Beside(_) => Scheduler::Stock,
+        }
+    }
 }
 
 /// What is to be measured.
@@ -59,6 +72,17 @@ impl Plan {
     /// Whether more than one copy of the job runs in its cells.
     pub fn crowded(&self) -> bool {
         self.copies > 1 || self.nr_beside > 0
+    }
+
+    /// Those under which an arm runs.
+    pub fn schedulers(&self) -> Vec<Scheduler> {
+        let mut all = Vec::new();
+        for scheduler in self.arms.iter().chain(&self.alone).map(Arm::scheduler) {
+            if !all.contains(&scheduler) {
+                all.push(scheduler);
+            }
+        }
+        all
     }
 
     /// The cells of every repeat, without probes.
@@ -88,17 +112,21 @@ impl Plan {
 
     /// The probes; where other programs run beside the job no probe stands for them.
     fn probes(&self) -> Vec<Cell> {
-        let probe = |hogs, together| Cell {
-            work: Work::Probe,
-            hogs,
-            together,
-        };
-        let levels: BTreeSet<u32> = self.levels.iter().copied().chain([0]).collect();
-        let mut probes: Vec<Cell> = levels.into_iter().map(|hogs| probe(hogs, false)).collect();
+        let alone: BTreeSet<u32> = self.levels.iter().copied().chain([0]).collect();
+        let mut kinds: Vec<(u32, bool)> = alone.into_iter().map(|hogs| (hogs, false)).collect();
         if self.copies > 1 {
-            probes.extend(self.levels.iter().map(|&hogs| probe(hogs, true)));
+            kinds.extend(self.levels.iter().map(|&hogs| (hogs, true)));
         }
-        probes
+        let probes = |scheduler: Scheduler| {
+            let kinds = kinds.iter();
+            let probes = kinds.map(move |&(hogs, together)| Cell {
+                work: Work::Probe(scheduler.clone()),
+                hogs,
+                together,
+            });
+            probes.collect::<Vec<_>>()
+        };
+        self.schedulers().into_iter().flat_map(probes).collect()
     }
 
     /// Every cell in the order of measurement, with its repeat.
@@ -114,10 +142,22 @@ impl Plan {
                 }
             }
             cells.shuffle(&mut random);
+            group(&mut cells);
             order.extend(cells.into_iter().map(|cell| (repeat, cell)));
         }
         order
     }
+}
+
+/// Cells of one scheduler together, in the order in which each was first met.
+fn group(cells: &mut [Cell]) {
+    let mut met = Vec::new();
+    for scheduler in cells.iter().map(Cell::scheduler) {
+        if !met.contains(&scheduler) {
+            met.push(scheduler);
+        }
+    }
+    cells.sort_by_key(|cell| met.iter().position(|one| *one == cell.scheduler()));
 }
 
 #[cfg(test)]
@@ -159,7 +199,7 @@ pub mod tests {
     fn each_level_is_probed_at_least_twice_and_apart() {
         let of = |order: &[(u32, Cell)], hogs| {
             count(order, |(_, cell)| {
-                cell.work == Work::Probe && cell.hogs == hogs
+                matches!(cell.work, Work::Probe(_)) && cell.hogs == hogs
             })
         };
         assert_eq!((of(&plan().order(), 0), of(&plan().order(), 2)), (3, 3));
@@ -168,6 +208,32 @@ pub mod tests {
             ..plan()
         };
         assert_eq!(of(&quick.order(), 2), 2);
+    }
+
+    #[test]
+    fn each_repeat_attaches_each_scheduler_once_and_probes_under_each() {
+        let plan = Plan {
+            arms: ["stock", "kernel:auto", "kernel+shim:auto"]
+                .map(|word| word.parse().unwrap())
+                .into(),
+            ..plan()
+        };
+        assert_eq!(plan.schedulers(), [Scheduler::Stock, Scheduler::Cosched]);
+        let order = plan.order();
+        for repeat in 0..7 {
+            let mut schedulers: Vec<Scheduler> = order
+                .iter()
+                .filter(|(of, _)| *of == repeat)
+                .map(|(_, cell)| cell.scheduler())
+                .collect();
+            schedulers.dedup();
+            assert_eq!(schedulers.len(), 2, "repeat {repeat}");
+        }
+        let probe = Work::Probe(Scheduler::Cosched);
+        assert_eq!(
+            count(&order, |(_, cell)| cell.work == probe && cell.hogs == 2),
+            3
+        );
     }
 
     #[test]

@@ -107,6 +107,7 @@ fn row(sample: &Sample, program: &Program) -> Row {
             humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
         ),
         ("arm", arm),
+        ("scheduler", sample.cell.scheduler().to_string()),
         ("hogs_per_cpu", sample.cell.hogs.to_string()),
         ("together", sample.cell.together.to_string()),
         ("role", role.to_owned()),
@@ -137,7 +138,7 @@ fn row(sample: &Sample, program: &Program) -> Row {
 fn names(cell: &Cell, role: Role) -> (String, &'static str) {
     let arm = match &cell.work {
         Work::Arm(arm) => arm.to_string(),
-        Work::Probe | Work::Beside(_) => String::new(),
+        Work::Probe(_) | Work::Beside(_) => String::new(),
     };
     let role = match role {
         Role::Job => "job",
@@ -152,6 +153,7 @@ fn exit(exit: Exit) -> String {
         Exit::Code(code) => code.to_string(),
         Exit::Signal(signal) => format!("signal {signal}"),
         Exit::TimedOut => "time limit".to_owned(),
+        Exit::Unscheduled => "scheduler lost".to_owned(),
     }
 }
 

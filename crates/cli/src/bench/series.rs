@@ -112,7 +112,10 @@ pub fn run(
 
 /// Without `calcula` there is no fair share to compare with.
 fn check_probe(sample: &Sample) -> Result<()> {
-    match sample.failure().filter(|_| sample.cell.work == Work::Probe) {
+    match sample
+        .failure()
+        .filter(|_| matches!(sample.cell.work, Work::Probe(_)))
+    {
         Some(program) => Err(Fault::Machine(format!(
             "calcula, which measures the fair share, failed ({:?}): {}",
             program.exit, program.complaint
@@ -263,7 +266,7 @@ pub mod tests {
     fn without_probe_there_is_no_verdict() {
         let mut mock = Mock(|cell: &Cell| {
             let mut outcome = outcome(1.0, 1.0);
-            if cell.work == Work::Probe {
+            if matches!(cell.work, Work::Probe(_)) {
                 outcome.programs[0].exit = Exit::Signal(11);
             }
             Some(outcome)

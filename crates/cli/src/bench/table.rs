@@ -5,6 +5,7 @@ use comfy_table::{presets, CellAlignment, ContentArrangement, Table};
 use cosched_sim::statistics::Estimate;
 
 use super::fair::Fair;
+use super::scheduler::Scheduler;
 use super::verdict::Line;
 
 /// A column: its title and what it says of a line; empty = unknown.
@@ -165,8 +166,9 @@ pub fn legend(lines: &[Line], fair: Option<&Fair>, time_source: &str, nr_repeate
                     "measured by calcula"
                 };
                 text.push_str(&format!(
-                    "Fair limit at {} hogs/CPU{}: {:.3} s (share {:.3}, {how}).\n",
+                    "Fair limit at {} hogs/CPU{}{}: {:.3} s (share {:.3}, {how}).\n",
                     level.hogs,
+                    under(&level.scheduler),
                     if level.together { ", all together" } else { "" },
                     level.limit_s,
                     level.share
@@ -180,6 +182,14 @@ pub fn legend(lines: &[Line], fair: Option<&Fair>, time_source: &str, nr_repeate
         "Repeated since disturbed by foreign CPU time: {nr_repeated} runs.\n"
     ));
     text
+}
+
+/// Nothing where it is the kernel's own.
+fn under(scheduler: &Scheduler) -> String {
+    match scheduler {
+        Scheduler::Stock => String::new(),
+        other => format!(" under {other}"),
+    }
 }
 
 #[cfg(test)]

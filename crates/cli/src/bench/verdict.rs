@@ -191,7 +191,7 @@ impl Rates {
 fn arm_of(cell: &Cell) -> String {
     match &cell.work {
         Work::Arm(arm) => arm.to_string(),
-        Work::Probe => "calcula".to_owned(),
+        Work::Probe(_) => "calcula".to_owned(),
         Work::Beside(_) => "alone".to_owned(),
     }
 }
@@ -201,6 +201,7 @@ fn describe(program: &Program) -> String {
         Exit::Code(code) => format!("exit code {code}"),
         Exit::Signal(signal) => format!("signal {signal}"),
         Exit::TimedOut => "time limit".to_owned(),
+        Exit::Unscheduled => "its scheduler lost".to_owned(),
     };
     format!("{} ended with {how}: {}", program.name, program.complaint)
 }
@@ -248,7 +249,7 @@ mod tests {
     fn machine(cell: &Cell) -> Option<Outcome> {
         let loaded = cell.hogs == 1;
         Some(match &cell.work {
-            Work::Probe => Outcome {
+            Work::Probe(_) => Outcome {
                 programs: vec![program(
                     Role::Probe,
                     "probe",
@@ -338,7 +339,7 @@ mod tests {
                 &["job"]
             };
             let (role, time_s, cpu_s) = match cell.work {
-                Work::Probe => (Role::Probe, 3.0, if cell.together { 3.0 } else { 6.0 }),
+                Work::Probe(_) => (Role::Probe, 3.0, if cell.together { 3.0 } else { 6.0 }),
                 _ => (Role::Job, if cell.together { 4.2 } else { 2.0 }, 4.0),
             };
             let programs = copies
