@@ -3,7 +3,9 @@
 PREFIX ?= /usr/local
 # What `make bench` is to measure, as `cosched bench --help` tells.
 ARGS ?= --workload barrier
-.PHONY: setup build check test demo bench install
+# How often `make soak` kills coschedd.
+COUNT ?= 1000
+.PHONY: setup build check test soak demo bench install
 
 setup:
 	cargo xtask setup
@@ -13,6 +15,8 @@ check:
 	cargo xtask check
 test:
 	cargo xtask test
+soak:
+	cargo xtask soak --kills $(COUNT)
 demo:
 	cargo xtask demo
 bench: build

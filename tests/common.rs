@@ -2,6 +2,7 @@
 //! What the tests across parts share: where things are, and how a test says
 //! that this machine lacks what it needs.
 
+pub mod coschedd;
 pub mod inside;
 pub mod job;
 

@@ -17,7 +17,10 @@ use std::{
 /// Set inside: where the helpers of tests/guest lie.
 const INSIDE: &str = "COSCHED_TEST_INSIDE";
 
-/// A check and its name.
+/// How often vm_fail_open.rs kills, where that is not its own number.
+pub const KILLS: &str = "COSCHED_KILLS";
+
+/// A check and its name. What it prints in lines that begin with `NOTE ` is shown in any case.
 pub type Check<T> = (&'static str, fn(&mut T));
 
 /// Boots, and runs the calling test's program again with @test alone; all its checks must have passed.
@@ -39,8 +42,15 @@ pub fn checks<T>(test: &str, timeout: Duration, prepare: fn() -> T, checks: &[Ch
         .env(INSIDE, tools.path())
         .env("RUST_BACKTRACE", "0")
         .timeout(timeout);
+    let kills = env::var(KILLS).unwrap_or_default();
+    let job = match kills.as_str() {
+        "" => job,
+        kills => job.env(KILLS, kills),
+    };
     let outcome = guest.run(&job).unwrap_or_else(|error| panic!("{error}"));
     let said = String::from_utf8_lossy(&outcome.stdout);
+    let notes = said.lines().filter_map(|line| line.strip_prefix("NOTE "));
+    notes.for_each(|note| println!("{note}"));
     let passed = said.matches("CHECK passed ").count();
     let whole = format!("{said}{}", String::from_utf8_lossy(&outcome.stderr));
     assert!(

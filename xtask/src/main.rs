@@ -18,6 +18,7 @@ mod install;
 mod mpis;
 mod rooms;
 mod setup;
+mod soak;
 mod suite;
 mod test;
 mod tree;
@@ -40,6 +41,12 @@ enum Step {
     Check,
     /// Check, build, and run every test; the last line counts
     Test,
+    /// Kill coschedd in a guest, again and again (as root; half a minute each)
+    Soak {
+        /// How often
+        #[arg(long, value_name = "N", default_value_t = 1000)]
+        kills: u32,
+    },
     /// Set up, build, and show LAMMPS beside other work (about five minutes)
     Demo,
     /// Draw the figures of all experiments and write their READMEs and docs/claims.md, from their records
@@ -80,6 +87,7 @@ fn take(tree: &tree::Tree, step: Step) -> anyhow::Result<ExitCode> {
         Step::Build => build::all(tree),
         Step::Check => check::all(tree),
         Step::Test => test::all(tree),
+        Step::Soak { kills } => soak::all(tree, kills),
         Step::Demo => demo::all(tree),
         Step::Figure => experiments::figures(tree),
         Step::Mpis { suites } => mpis::all(tree, &suites),

@@ -48,6 +48,7 @@ const CRATES: [(&str, &[&str]); 10] = [
     (
         "cosched-tests",
         &[
+            "cosched-control",
             "cosched-loader",
             "cosched-vm",
             "cosched-policy",
