@@ -43,6 +43,8 @@ fn nr_kills() -> usize {
 enum At {
     /// This part of a whole start is over, in per cent.
     Start(u64),
+    /// The kernel is putting the scheduler in its place.
+    Enabling,
     Idle,
     /// Beside hogs, with a job of a user's that is boosted.
     Boosting,
@@ -70,11 +72,13 @@ const WORKING: [At; 10] = [
 ];
 
 impl At {
-    /// Two of five while it works; the others spread evenly over a start, however many there are.
+    /// Two of five while it works, one while it is put in its place; the others spread evenly over
+    /// a start, however many there are.
     fn number(n: usize) -> At {
         match n % 5 {
             1 => WORKING[n / 5 * 2 % WORKING.len()],
             3 => WORKING[(n / 5 * 2 + 1) % WORKING.len()],
+            4 => At::Enabling,
             _ => At::Start((n as u64 * 618) % 1000 / 9),
         }
     }
@@ -121,6 +125,12 @@ fn kill(house: &House, at: At) -> Duration {
     match at {
         At::Start(percent) => {
             thread::sleep(house.start * u32::try_from(percent).unwrap() / 100);
+            end(daemon, &house.pids())
+        }
+        At::Enabling => {
+            while state() == "disabled" {
+                thread::sleep(Duration::from_millis(1));
+            }
             end(daemon, &house.pids())
         }
         working => kill_at_work(house, daemon, working),
