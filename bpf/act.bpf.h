@@ -81,6 +81,28 @@ static __always_inline void boost_mates(u32 number, u32 but, u32 tgid, u32 seen,
 	}
 }
 
+/*
+ * A rank of job @number used up its slice on @but: who goes on now spins for who is gone (S1 5.1),
+ * so the CPUs of its mates choose again. A mate that is still the furthest behind stays.
+ */
+APART int choose_again(u32 number, u32 but)
+{
+	struct cos_kernel_config *is = configuration();
+	u32 cpu, nr = is ? is->nr_cpus : 0;
+
+	if (!schedules(is) || nr > COS_MAX_CPUS)
+		return 0;
+	bpf_for(cpu, 0, nr) {
+		struct cos_oncpu *on = bpf_map_lookup_elem(&oncpu, &cpu);
+
+		if (!on || cpu == but || on->job != number)
+			continue;
+		count(COS_COUNT_MATCHED);
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	}
+	return 0;
+}
+
 /* Whether @t may be taken before its turn on @c. */
 static __always_inline bool is_boosted(const struct task_state *t, const struct cpu_state *c,
 			      const struct cos_kernel_config *is, u64 now_ns)

@@ -71,12 +71,17 @@ struct sched_ext_entity {
 	u64 dsq_vtime;
 } __core;
 
+struct sched_entity {
+	u64 sum_exec_runtime;
+} __core;
+
 struct task_struct {
 	int pid, tgid;
 	unsigned int flags;
 	int nr_cpus_allowed;
 	int recent_used_cpu;
 	const struct cpumask *cpus_ptr;
+	struct sched_entity se;
 	struct sched_ext_entity scx;
 	char comm[16];
 } __core;

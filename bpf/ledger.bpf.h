@@ -27,11 +27,12 @@ static __always_inline void account(struct task_state *t, struct cos_kernel_job 
 	t->accounted_at_ns = now_ns;
 }
 
-static __always_inline void account_run(struct task_state *t, struct cos_kernel_job *job, u64 now_ns)
+static __always_inline void account_run(const struct task_struct *p, struct task_state *t,
+					struct cos_kernel_job *job)
 {
-	u64 ran_ns = now_ns - t->on_at_ns;
+	u64 ran_ns = cpu_time_ns(p) - t->on_cpu_ns;
 
-	if (!t->on_at_ns || now_ns < t->on_at_ns)
+	if (!t->on_at_ns)
 		return;
 	t->ran_ns += ran_ns;
 	add(&job->ran_ns, ran_ns);

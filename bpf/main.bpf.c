@@ -122,8 +122,8 @@ static __always_inline bool is_boosted_by_mark(struct task_state *t, u32 cpu, u6
  * Its place in the queue. Who yields is at most `credit` behind the first; who was preempted within
  * its slice counts `granularity` less, so that it goes on soon.
  */
-static __always_inline s64 key_of(struct task_state *t, u32 cpu, u64 enq_flags,
-				  const struct cos_kernel_config *is, u64 now_ns)
+static __always_inline s64 key_of(const struct task_struct *p, struct task_state *t, u32 cpu,
+				  u64 enq_flags, const struct cos_kernel_config *is)
 {
 	s64 first = 0, credit = (s64)is->credit_ns;
 
@@ -134,7 +134,7 @@ static __always_inline s64 key_of(struct task_state *t, u32 cpu, u64 enq_flags,
 			t->vtime = first - credit;
 		return t->vtime;
 	}
-	if (now_ns - t->on_at_ns < is->slice_ns)
+	if (cpu_time_ns(p) - t->on_cpu_ns < is->slice_ns)
 		return t->vtime - (s64)is->granularity_ns;
 	return t->vtime;
 }
@@ -160,7 +160,7 @@ void OP(enqueue, struct task_struct *p, u64 enq_flags)
 	if (t->job)
 		enter_queue(t, cpu);
 	scx_bpf_dsq_insert_vtime(p, cpu, is->slice_ns,
-				 (u64)key_of(t, cpu, enq_flags, is, now_ns), enq_flags);
+				 (u64)key_of(p, t, cpu, enq_flags, is), enq_flags);
 	if (boosted || is_boosted_by_crossing(p, t, cpu, now_ns))
 		kick_for_boost(cpu, now_ns);
 	else if (wakes)
@@ -277,7 +277,7 @@ void OP(dispatch, s32 cpu, struct task_struct *prev)
 	if (!is || !c)
 		return;
 	if (t && t->running) {
-		charge(t, now_ns);
+		charge(prev, t);
 		c->run_vtime = t->vtime;
 		c->run_at_ns = now_ns;
 	}
@@ -335,7 +335,7 @@ void OP(running, struct task_struct *p)
 	place(t, c, cpu, (s64)is->credit_ns);
 	leave_queue(t);
 	t->yielded = 0;
-	t->charged_at_ns = now_ns;
+	t->charged_ns = cpu_time_ns(p);
 	c->run_vtime = t->vtime;
 	c->run_at_ns = now_ns;
 	refresh_weight(p, t);
@@ -344,6 +344,16 @@ void OP(running, struct task_struct *p)
 	c->run_boosted = 0;
 	advance(c, cpu, now_ns);
 	see_run(p, t, c, cpu, now_ns);
+}
+
+/* A rank's turn, by the clock and not by a yield or a boost of somebody else. */
+static __always_inline bool is_turn_over(const struct task_struct *p, const struct task_state *t)
+{
+	struct cos_kernel_config *is = configuration();
+	struct cos_kernel_job *job = job_of(t);
+
+	return is && job && job->params.answer[COS_Q_ARRIVAL] && !t->yielded &&
+	       cpu_time_ns(p) - t->on_cpu_ns >= is->slice_ns;
 }
 
 void OP(stopping, struct task_struct *p, bool runnable)
@@ -355,11 +365,13 @@ void OP(stopping, struct task_struct *p, bool runnable)
 
 	if (!t || !c)
 		return;
-	charge(t, now_ns);
+	charge(p, t);
 	c->run_vtime = t->vtime;
 	c->run_at_ns = now_ns;
 	advance(c, cpu, now_ns);
 	see_stop(p, t, cpu, now_ns);
+	if (runnable && is_turn_over(p, t))
+		choose_again(t->job, cpu);
 	c->run_weight = 0;
 	if (!runnable)
 		go_away(t, c);

@@ -33,6 +33,7 @@ static __always_inline void see_run(struct task_struct *p, struct task_state *t,
 
 	t->running = 1;
 	t->on_at_ns = now_ns;
+	t->on_cpu_ns = cpu_time_ns(p);
 	count(COS_COUNT_SWITCHES);
 	publish(cpu, p->pid, p->tgid, job ? t->job : 0, now_ns);
 	if (!job)
@@ -59,7 +60,7 @@ static __always_inline void see_stop(struct task_struct *p, struct task_state *t
 	if (!job)
 		return;
 	account(t, job, cpu, now_ns);
-	account_run(t, job, now_ns);
+	account_run(p, t, job);
 	learn_of(t, job, cpu, COS_EV_STOP, now_ns);
 }
 

@@ -24,8 +24,9 @@ struct task_state {
 	s64 left_at;			/* ... and that CPU's vtime then */
 	u32 weight;			/* among all that run, in 1/1024: group.bpf.h */
 	u32 active_weight;		/* what it counts in its cgroup */
-	u64 charged_at_ns;
+	u64 charged_ns;			/* CPU time, as of which vtime is */
 	u64 on_at_ns;			/* it came on its CPU */
+	u64 on_cpu_ns;			/* ... with so much CPU time */
 	u32 cpu;			/* whose scale vtime is on */
 	u32 ran_on;			/* CPU + 1; 0 = nowhere yet */
 	u32 away;			/* neither queued nor running */
@@ -203,6 +204,15 @@ static __always_inline u32 nr_runnable(u32 cpu)
 	/* Chosen already, while the one before is still on its way out. */
 	next = scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu);
 	return (queued > 0 ? queued : 0) + (next > 0 ? next : 0) + (c->run_weight ? 1 : 0) ?: 1;
+}
+
+/*
+ * CPU time as the kernel counts it for slices, priorities and rusage. The clock would also count
+ * what interrupts took from it: a rank that sends datagrams would pay for them with turns that others have.
+ */
+static __always_inline u64 cpu_time_ns(const struct task_struct *p)
+{
+	return p->se.sum_exec_runtime;
 }
 
 static __always_inline bool is_pinned_kthread(const struct task_struct *p)

@@ -2,7 +2,7 @@
 /*
  * vtime.bpf.h - the fair rule: who has had how much, on which scale?
  *
- * A task's vtime grows with the CPU time that was measured, divided by its
+ * A task's vtime grows with the CPU time that the kernel measured, divided by its
  * weight; never with what is left of a slice, so who is preempted or yields pays
  * for what it had. Each CPU has a scale of its own: its vtime is the least of
  * all that want it, and never goes back. Who comes from another CPU keeps its
@@ -63,12 +63,14 @@ static __always_inline void advance(struct cpu_state *c, u32 cpu, u64 now_ns)
 		c->vtime = least;
 }
 
-/* Measured run time, since it was last charged. */
-static __always_inline void charge(struct task_state *t, u64 now_ns)
+/* Measured CPU time, since it was last charged. */
+static __always_inline void charge(const struct task_struct *p, struct task_state *t)
 {
-	if (now_ns > t->charged_at_ns)
-		t->vtime += weighted(now_ns - t->charged_at_ns, t->weight);
-	t->charged_at_ns = now_ns;
+	u64 ns = cpu_time_ns(p);
+
+	if (ns > t->charged_ns)
+		t->vtime += weighted(ns - t->charged_ns, t->weight);
+	t->charged_ns = ns;
 }
 
 /* It left: how far behind is it, and behind what? */
