@@ -63,8 +63,10 @@ cat /run/stdout >"$1" &
 stdout=$!
 cat /run/stderr >"$2" &
 stderr=$!
+exec 9>"$3"
+echo begun >&9
 code=0
-setsid /bin/sh "$here/job" </dev/null >/run/stdout 2>/run/stderr || code=$?
+setsid /bin/sh "$here/job" </dev/null >/run/stdout 2>/run/stderr 9>&- || code=$?
 
 # Whatever the job left running keeps a pipe open.
 for process in /proc/[0-9]*; do
@@ -74,6 +76,6 @@ for process in /proc/[0-9]*; do
 	esac
 done
 wait "$stdout" "$stderr"
-echo "$code" >"$3"
+echo "$code" >&9
 echo o >/proc/sysrq-trigger
 sleep 60
