@@ -248,8 +248,8 @@ mod tests {
         let child = sleeper();
         let mut process = Process::of_pid(child.id()).unwrap();
         end(child);
-        // As if its number had been given to us.
-        process.pid = std::process::id();
+        // As if its number were that of a process that began at another time: instants are 10 ms apart.
+        process.pid = 1;
         assert!(process.was_replaced());
     }
 
