@@ -167,14 +167,13 @@ APART int take_boosted(u32 cpu, u64 now_ns)
 static __always_inline void end_boost(struct task_state *t, struct cos_kernel_job *job,
 			     struct cpu_state *c, u64 now_ns)
 {
-	t->in_boost = t->boost_until_ns > now_ns;
-	if (t->in_boost)
+	c->run_boosted = t->boost_until_ns > now_ns;
+	if (c->run_boosted)
 		add(&job->nr_served, 1);
 	else if (t->boost_until_ns)
 		add(&job->nr_expired, 1);
 	t->boost_until_ns = 0;
 	t->again_at_ns = 0;
-	c->run_boosted = t->in_boost;
 }
 
 #endif

@@ -79,7 +79,6 @@ struct task_struct {
 	int pid, tgid;
 	unsigned int flags;
 	int nr_cpus_allowed;
-	int recent_used_cpu;
 	const struct cpumask *cpus_ptr;
 	struct sched_entity se;
 	struct sched_ext_entity scx;
@@ -123,7 +122,6 @@ enum scx_enq_flags { SCX_ENQ_WAKEUP = 1 };
 #define SCX_DSQ_LOCAL_ON	(3ULL << 62)
 #define SCX_KICK_IDLE		1ULL
 #define SCX_KICK_PREEMPT	2ULL
-#define SCX_OPS_ENQ_EXITING	4ULL
 
 /* Members are matched by name; what is left out here is left to the kernel. */
 struct sched_ext_ops {
@@ -136,7 +134,6 @@ struct sched_ext_ops {
 	void (*stopping)(struct task_struct *p, bool runnable);
 	void (*quiescent)(struct task_struct *p, u64 deq_flags);
 	bool (*yield)(struct task_struct *from, struct task_struct *to);
-	void (*update_idle)(s32 cpu, bool idle);
 	s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
 	void (*exit_task)(struct task_struct *p, struct scx_exit_task_args *args);
 	s32 (*cgroup_init)(struct cgroup *cgrp, struct scx_cgroup_init_args *args);

@@ -296,29 +296,33 @@ void OP(dispatch, s32 cpu, struct task_struct *prev)
 		steal(cpu);
 }
 
+/* From now on @p wants its CPU, or no longer does. */
+static __always_inline void note_wants(struct task_struct *p, struct task_state *t, u32 wants)
+{
+	struct cos_kernel_job *job = job_of(t);
+
+	if (job)
+		account(t, job, scx_bpf_task_cpu(p), bpf_ktime_get_ns());
+	t->wants = wants;
+}
+
 void OP(runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct task_state *t = state_of(p);
-	struct cos_kernel_job *job = t ? job_of(t) : NULL;
 
 	if (!t)
 		return;
-	if (job)
-		account(t, job, scx_bpf_task_cpu(p), bpf_ktime_get_ns());
-	t->wants = 1;
+	note_wants(p, t, 1);
 	group_runnable(p, t);
 }
 
 void OP(quiescent, struct task_struct *p, u64 deq_flags)
 {
 	struct task_state *t = state_of(p);
-	struct cos_kernel_job *job = t ? job_of(t) : NULL;
 
 	if (!t)
 		return;
-	if (job)
-		account(t, job, scx_bpf_task_cpu(p), bpf_ktime_get_ns());
-	t->wants = 0;
+	note_wants(p, t, 0);
 	group_quiescent(p, t);
 }
 

@@ -44,7 +44,6 @@ struct task_state {
 	u64 mark_until_ns;		/* losing its CPU before is as an arrival */
 	u64 again_at_ns;		/* refused; 0 = not to be asked again */
 	u64 arrival_at_ns;		/* the first that it has not run since */
-	u64 in_boost;			/* this turn is a boost */
 
 	/* the account: ledger.bpf.h */
 	u64 accounted_at_ns;

@@ -72,13 +72,7 @@ pub fn adopt(args: &AdoptArgs) -> Result<ExitCode> {
         beside: Some(beside.as_fd()),
         ..policy.wish(0)
     };
-    let reply = ask(abi::COS_CONTROL_BEGIN, &wish)?;
-    say(format!(
-        "job {}: {}",
-        reply.job,
-        owners(&read::<Vec<Answer>>(&reply)?)
-    ))?;
-    Ok(ExitCode::SUCCESS)
+    ask_for_answers(abi::COS_CONTROL_BEGIN, &wish)
 }
 
 /// Prints who answers what.
@@ -88,12 +82,14 @@ pub fn switch(args: &SwitchArgs) -> Result<ExitCode> {
         job: args.job,
         ..policy.wish(0)
     };
-    let reply = ask(abi::COS_CONTROL_SWITCH, &wish)?;
-    say(format!(
-        "job {}: {}",
-        reply.job,
-        owners(&read::<Vec<Answer>>(&reply)?)
-    ))?;
+    ask_for_answers(abi::COS_CONTROL_SWITCH, &wish)
+}
+
+/// Prints the job's number, and who answers what from now on.
+fn ask_for_answers(kind: u32, wish: &Wish<'_>) -> Result<ExitCode> {
+    let reply = ask(kind, wish)?;
+    let answers = read::<Vec<Answer>>(&reply)?;
+    say(format!("job {}: {}", reply.job, owners(&answers)))?;
     Ok(ExitCode::SUCCESS)
 }
 
