@@ -131,6 +131,12 @@ fn text<'de, D: Deserializer<'de>>(
     deserializer.deserialize_any(Text(what, like))
 }
 
+/// What is off is not written: a scenario of before stays what it was.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+pub fn is_false(value: &bool) -> bool {
+    !value
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

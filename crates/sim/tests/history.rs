@@ -3,7 +3,14 @@
 
 use cosched_sim::{simulate, simulate_with, Options, QueueKind, Scenario};
 
-const LOCALS: [&str; 5] = ["solaris-ts", "eevdf", "linux22", "stride", "cosched"];
+const LOCALS: [&str; 6] = [
+    "scheduler = 'solaris-ts'",
+    "scheduler = 'eevdf'",
+    "scheduler = 'linux22'",
+    "scheduler = 'stride'",
+    "scheduler = 'cosched'",
+    "scheduler = 'cosched', body = true",
+];
 const POLICIES: [&str; 9] = [
     "uncoordinated",
     "implicit",
@@ -23,14 +30,13 @@ fn scenario(local: &str, policy: &str, cpus: u32) -> Scenario {
 policy = "{policy}"
 end = "all"
 seed = 7
+local = {{ {local} }}
 [cluster]
 nodes = 4
 cpus = {cpus}
 switch = "200us"
 refill = "50us"
 block = "20us"
-[local]
-scheduler = "{local}"
 [network]
 latency = "20us"
 bandwidth = "13MB/s"
@@ -88,7 +94,7 @@ fn the_queue_and_the_shortcuts_change_nothing() {
 
 #[test]
 fn other_seeds_and_replications_give_other_histories() {
-    let mut scenario = scenario("eevdf", "auto", 2);
+    let mut scenario = scenario(LOCALS[1], "auto", 2);
     let hash = |scenario: &Scenario| simulate(scenario, &mut ()).unwrap().state_hash;
     let first = hash(&scenario);
     assert_eq!(first, hash(&scenario));
@@ -101,7 +107,7 @@ fn other_seeds_and_replications_give_other_histories() {
 
 #[test]
 fn messages_and_waits_are_counted() {
-    let outcome = simulate(&scenario("solaris-ts", "implicit", 1), &mut ()).unwrap();
+    let outcome = simulate(&scenario(LOCALS[0], "implicit", 1), &mut ()).unwrap();
     let barrier = outcome.job("barrier").unwrap();
     let messages: u64 = barrier.processes.iter().map(|p| p.messages).sum();
     assert_eq!(messages, 300 * 2 * 5);

@@ -117,6 +117,7 @@ fn shares_are_equal_within_two_turns_at_any_time() {
     let cases = [
         ("scheduler = 'stride'", 110_000_000),
         ("scheduler = 'cosched'", 7_000_000),
+        ("scheduler = 'cosched', body = true", 7_000_000),
         ("scheduler = 'linux22'", 210_000_000),
     ];
     for (local, turn_ns) in cases {

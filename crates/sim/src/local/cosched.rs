@@ -19,7 +19,12 @@
 //!
 //! It is the model of a sched_ext scheduler: slices end at ticks, and what it needs to know of a queue
 //! is its first task. Not modelled: weights (all are 1), the choice of an idle CPU beyond that of
-//! the body, cgroups. The defaults are ours.
+//! the simulator, cgroups. The defaults are ours.
+//!
+//! With `body` it is the kernel body as it is (bpf/), of which the above is the idea. A node then sees more of the
+//! ranks on it (`run/decide/mates.rs`), and choices are sched_ext's: who was put back goes on only if nobody has a lesser
+//! key, its advantage begins with the next choice and lasts until it runs; each turn has a whole slice;
+//! boosts preempt neither a boosted turn nor twice within `KICK_GAP_NS`.
 
 use super::{refuse_zero, signed, slice_or, Capabilities, LocalScheduler, View, Why};
 use crate::random::Stream;
@@ -40,7 +45,13 @@ pub struct Cosched {
     pub credit: Span,
     /// Who wakes preempts from so far behind; so long a turn lasts at least.
     pub granularity: Span,
+    /// The kernel body with all that it sees of ranks on its node; false: its rule alone.
+    #[serde(skip_serializing_if = "crate::units::is_false")]
+    pub body: bool,
 }
+
+/// The body's default least time between two kicks of a CPU for boosts.
+const KICK_GAP_NS: u64 = 50_000;
 
 impl Default for Cosched {
     fn default() -> Self {
@@ -50,6 +61,7 @@ impl Default for Cosched {
             max_debt: Span::ms(20),
             credit: Span::ms(3),
             granularity: Span::ms(1),
+            body: false,
         }
     }
 }
@@ -58,9 +70,13 @@ impl Default for Cosched {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Task {
     vtime: i64,
+    /// Its place in the queue.
+    key: i64,
     slice: i64,
-    /// Of this turn.
+    /// Of this slice.
     used: i64,
+    /// Since it came on its CPU, whatever slices that were.
+    ran: i64,
     boosted: bool,
     /// Neither ready nor running: `lag` and `left_at` hold.
     away: bool,
@@ -76,8 +92,12 @@ pub struct Queue {
     vtime: i64,
     /// Goes last in the next choice.
     yielded: Option<u32>,
-    /// Has an advantage in the next choice.
-    preempted: Option<u32>,
+    /// Has an advantage in the next choice; under the body has none in that one yet.
+    put_back: Option<u32>,
+    /// This turn is a boost.
+    boosted: bool,
+    /// When a boost may preempt here again.
+    kick_from_ns: u64,
 }
 
 /// Below every vtime.
@@ -87,10 +107,10 @@ fn ns(span: Span) -> i64 {
     signed(span.ns())
 }
 
-/// The least vtime of those that wait.
+/// The least place of those that wait.
 fn next(view: &View<Cosched>) -> Option<i64> {
     let waiting = view.ready.iter();
-    waiting.map(|it| view.tasks[*it as usize].vtime).min()
+    waiting.map(|it| view.tasks[*it as usize].key).min()
 }
 
 /// The CPU's vtime is the least of all that are runnable there.
@@ -109,6 +129,24 @@ impl Cosched {
     fn owed(&self, queue: &Queue, it: &Task) -> i64 {
         let missed = (queue.vtime - it.left_at).max(0);
         it.lag.saturating_add(missed).min(ns(self.credit))
+    }
+
+    /// Its place: the rule's is its vtime, and `put_back` an advantage in one choice.
+    fn settle(&self, queue: &mut Queue, task: u32, it: &mut Task, why: Why) {
+        let early = match self.body {
+            true => matches!(why, Why::Preempted | Why::Expired) && it.ran < it.slice,
+            false => why == Why::Preempted && it.used < it.slice,
+        };
+        it.key = match self.body && early {
+            true => it.vtime - ns(self.granularity),
+            false => it.vtime,
+        };
+        if matches!(why, Why::Preempted | Why::Expired) && (self.body || early) {
+            queue.put_back = Some(task);
+        }
+        if why != Why::New && (self.body || !early) {
+            it.used = 0;
+        }
     }
 }
 
@@ -152,11 +190,7 @@ impl LocalScheduler for Cosched {
             it.vtime = it.vtime.max(next - ns(self.credit));
             queue.yielded = Some(task);
         }
-        match why {
-            Why::New => {}
-            Why::Preempted if it.used < it.slice => queue.preempted = Some(task),
-            _ => it.used = 0,
-        }
+        self.settle(queue, task, it, why);
         view.ready.push(task);
         advance(view);
     }
@@ -167,10 +201,10 @@ impl LocalScheduler for Cosched {
             BOOSTED + it.vtime
         } else if view.queue.yielded == Some(task) {
             i64::MAX
-        } else if view.queue.preempted == Some(task) {
-            it.vtime - ns(self.granularity)
+        } else if view.queue.put_back == Some(task) {
+            it.vtime - if self.body { 0 } else { ns(self.granularity) }
         } else {
-            it.vtime
+            it.key
         })
     }
 
@@ -189,9 +223,13 @@ impl LocalScheduler for Cosched {
     }
 
     fn start(&self, view: &mut View<Self>, task: u32) {
-        view.tasks[task as usize].boosted = false;
+        let it = &mut view.tasks[task as usize];
+        let boosted = std::mem::take(&mut it.boosted);
         view.queue.yielded = None;
-        view.queue.preempted = None;
+        if view.queue.put_back.take() != Some(task) {
+            it.ran = 0;
+            view.queue.boosted = boosted;
+        }
         advance(view);
     }
 
@@ -200,6 +238,7 @@ impl LocalScheduler for Cosched {
         let it = &mut view.tasks[task as usize];
         it.vtime += ran;
         it.used += ran;
+        it.ran += ran;
     }
 
     fn look_at_ns(&self, view: &View<Self>, task: u32) -> u64 {
@@ -232,238 +271,30 @@ impl LocalScheduler for Cosched {
         view.tasks[task as usize].boosted = true;
     }
 
+    /// The mark stays, and the next choice sees it.
+    fn kicks(&self, view: &mut View<Self>) -> bool {
+        if !self.body {
+            return true;
+        }
+        if view.queue.boosted || view.now_ns < view.queue.kick_from_ns {
+            return false;
+        }
+        view.queue.kick_from_ns = view.now_ns + KICK_GAP_NS;
+        true
+    }
+
+    fn sees_mates(&self) -> bool {
+        self.body
+    }
+
+    fn turn_is_over(&self, task: &Task) -> bool {
+        task.ran >= task.slice
+    }
+
     fn set_slice(&self, task: &mut Task, slice_ns: u64) {
         task.slice = slice_or(slice_ns, self.slice);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::NONE;
-    use super::*;
-    use crate::cluster::Clock;
-
-    const HOG: u32 = 0;
-    const RANK: u32 = 1;
-    const STEP_NS: u64 = 100_000;
-
-    type Charge = fn(&Cosched, &mut View<Cosched>, u32, u64);
-
-    /// One CPU that is looked at every 100 us, and who had it for how long.
-    struct Machine {
-        local: Cosched,
-        charge: Charge,
-        now_ns: u64,
-        ready: Vec<u32>,
-        running: u32,
-        queue: Queue,
-        tasks: [Task; 3],
-        got_ns: [u64; 3],
-    }
-
-    impl Machine {
-        fn new(charge: Charge) -> Self {
-            let local = Cosched::default();
-            let task = Task {
-                slice: ns(local.slice),
-                away: true,
-                ..Task::default()
-            };
-            Machine {
-                local,
-                charge,
-                now_ns: 0,
-                ready: Vec::new(),
-                running: NONE,
-                queue: Queue::default(),
-                tasks: [task; 3],
-                got_ns: [0; 3],
-            }
-        }
-
-        fn with<R>(&mut self, what: impl FnOnce(&Cosched, &mut View<Cosched>) -> R) -> R {
-            let mut view = View {
-                now_ns: self.now_ns,
-                clock: &Clock::exact(STEP_NS, 0),
-                ready: &mut self.ready,
-                running: self.running,
-                queue: &mut self.queue,
-                tasks: &mut self.tasks,
-            };
-            what(&self.local, &mut view)
-        }
-
-        fn enqueue(&mut self, task: u32, why: Why) {
-            self.with(|local, view| local.enqueue(view, task, why));
-        }
-
-        fn choose(&mut self) {
-            let key = |at: &usize, view: &View<Cosched>, local: &Cosched| {
-                (local.key(view, view.ready[*at]), *at)
-            };
-            let best = self
-                .with(|local, view| (0..view.ready.len()).min_by_key(|at| key(at, view, local)));
-            self.running = self.ready.remove(best.expect("somebody is ready"));
-            let task = self.running;
-            self.with(|local, view| local.start(view, task));
-        }
-
-        fn put_back(&mut self, why: Why) {
-            let task = std::mem::replace(&mut self.running, NONE);
-            self.enqueue(task, why);
-            self.choose();
-        }
-
-        /// The running task runs, and at the end of its slice the next one comes.
-        fn step(&mut self) {
-            let (task, from_ns, charge) = (self.running, self.now_ns, self.charge);
-            self.now_ns += STEP_NS;
-            self.got_ns[task as usize] += STEP_NS;
-            self.with(|local, view| charge(local, view, task, from_ns));
-            if self.with(|local, view| local.look_at_ns(view, task)) <= self.now_ns {
-                self.put_back(Why::Expired);
-            }
-        }
-    }
-
-    /// A rank whose messages never end beside a hog: it is as far ahead as it may be, and no further.
-    fn debt_is_used_and_bounded(charge: Charge) -> Result<(), String> {
-        let mut it = Machine::new(charge);
-        it.enqueue(HOG, Why::New);
-        it.enqueue(RANK, Why::New);
-        it.choose();
-        let (debt, slice) = (ns(it.local.max_debt), ns(it.local.slice));
-        for _ in 0..100_000 {
-            it.step();
-            if it.running == HOG {
-                it.with(|local, view| local.boost(view, RANK));
-                it.put_back(Why::Preempted);
-            }
-            let ahead = it.got_ns[1] as i64 - it.got_ns[0] as i64;
-            if ahead > debt + slice + STEP_NS as i64 {
-                return Err(format!("{ahead} ns ahead after {} ns", it.now_ns));
-            }
-        }
-        let ahead = it.got_ns[1] as i64 - it.got_ns[0] as i64;
-        let enough = (ahead >= debt - slice).then_some(());
-        enough.ok_or_else(|| format!("only {ahead} ns ahead"))
-    }
-
-    /// A hog that is preempted again and again gets what the other hog gets.
-    fn who_is_preempted_pays_for_what_it_had(charge: Charge) -> Result<(), String> {
-        let mut it = Machine::new(charge);
-        it.enqueue(HOG, Why::New);
-        it.enqueue(RANK, Why::New);
-        it.choose();
-        for n in 0..100_000 {
-            it.step();
-            if it.running == HOG && n % 7 == 0 {
-                it.put_back(Why::Preempted);
-            }
-        }
-        let apart = it.got_ns[0].abs_diff(it.got_ns[1]);
-        let near = (apart <= 2 * it.local.slice.ns()).then_some(());
-        near.ok_or_else(|| format!("{apart} ns apart"))
-    }
-
-    fn right(local: &Cosched, view: &mut View<Cosched>, task: u32, from_ns: u64) {
-        local.charge(view, task, from_ns);
-    }
-
-    /// Charges `vtime` as `charge` says, and the slice rightly.
-    fn wrong(view: &mut View<Cosched>, task: u32, from_ns: u64, charge: fn(i64, &Task) -> i64) {
-        let ran = (view.now_ns - from_ns) as i64;
-        let it = &mut view.tasks[task as usize];
-        it.used += ran;
-        it.vtime += charge(ran, it);
-    }
-
-    #[test]
-    fn laws_of_vtime_hold() {
-        assert_eq!(debt_is_used_and_bounded(right), Ok(()));
-        assert_eq!(who_is_preempted_pays_for_what_it_had(right), Ok(()));
-    }
-
-    #[test]
-    fn no_wrong_charge_of_vtime_keeps_the_laws() {
-        let mutants: [(&str, Charge); 5] = [
-            ("nothing", |_, view, task, from| {
-                wrong(view, task, from, |_, _| 0)
-            }),
-            ("half", |_, view, task, from| {
-                wrong(view, task, from, |ran, _| ran / 2)
-            }),
-            ("double", |_, view, task, from| {
-                wrong(view, task, from, |ran, _| 2 * ran)
-            }),
-            ("what is left of the slice", |_, view, task, from| {
-                wrong(view, task, from, |_, it| (it.slice - it.used).max(0));
-            }),
-            ("only the rank", |_, view, task, from| {
-                let rank = task == RANK;
-                wrong(view, task, from, if rank { |ran, _| ran } else { |_, _| 0 });
-            }),
-        ];
-        for (name, charge) in mutants {
-            let kept = debt_is_used_and_bounded(charge)
-                .and_then(|()| who_is_preempted_pays_for_what_it_had(charge));
-            assert!(kept.is_err(), "{name}");
-        }
-    }
-
-    #[test]
-    fn a_boost_beyond_the_debt_waits_for_it() {
-        let mut it = Machine::new(right);
-        it.enqueue(HOG, Why::New);
-        it.enqueue(RANK, Why::New);
-        it.tasks[RANK as usize].vtime = ns(it.local.max_debt) + 500_000;
-        it.choose();
-        it.with(|local, view| local.boost(view, RANK));
-        assert!(!it.with(|local, view| local.preempts(view, RANK)));
-        while it.running == HOG {
-            it.step();
-        }
-        assert_eq!(it.got_ns[HOG as usize], it.local.slice.ns());
-        assert!(!it.tasks[RANK as usize].boosted);
-    }
-
-    #[test]
-    fn a_sleeper_comes_back_with_its_debt_and_no_more_than_the_credit() {
-        let mut it = Machine::new(right);
-        (0..3).for_each(|task| it.enqueue(task, Why::New));
-        it.choose();
-        let sleeps = it.running;
-        it.step();
-        it.with(|local, view| local.stop(view, sleeps));
-        it.running = NONE;
-        it.choose();
-        assert_eq!(
-            it.with(|local, view| local.lag_ns(view, sleeps)),
-            Some(-100_000)
-        );
-        (0..10_000).for_each(|_| it.step());
-        let credit = it.local.credit.ns() as i64;
-        assert_eq!(
-            it.with(|local, view| local.lag_ns(view, sleeps)),
-            Some(credit)
-        );
-        it.enqueue(sleeps, Why::Woken);
-        assert!(it.with(|local, view| local.preempts(view, sleeps)));
-    }
-
-    #[test]
-    fn who_yields_lets_others_go_first_once_and_keeps_its_vtime() {
-        let mut it = Machine::new(right);
-        it.enqueue(HOG, Why::New);
-        it.enqueue(RANK, Why::New);
-        it.choose();
-        let yields = it.running;
-        it.put_back(Why::Yielded);
-        assert_ne!(it.running, yields);
-        assert_eq!(it.tasks[yields as usize].vtime, 0);
-        while it.running != yields {
-            it.step();
-        }
-        assert_eq!(it.now_ns, it.local.slice.ns());
-    }
-}
+mod tests;

@@ -191,6 +191,21 @@ pub trait LocalScheduler: Sized {
     /// `task`, in `ready`, must be the next: policy said BOOST.
     fn boost(&self, view: &mut View<Self>, task: u32);
 
+    /// May such a boost preempt who runs? Asked once for each.
+    fn kicks(&self, _view: &mut View<Self>) -> bool {
+        true
+    }
+
+    /// It is a kernel body that sees what ranks on its node do to each other.
+    fn sees_mates(&self) -> bool {
+        false
+    }
+
+    /// `task`, which leaves its CPU, had a whole turn.
+    fn turn_is_over(&self, _task: &Self::Task) -> bool {
+        false
+    }
+
     /// `task` shall have slices of `slice_ns`, 0 = its own again: policy said so.
     fn set_slice(&self, task: &mut Self::Task, slice_ns: u64);
 

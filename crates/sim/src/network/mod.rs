@@ -33,6 +33,9 @@ pub struct Network {
     pub bandwidth: Option<Bandwidth>,
     /// Between tasks of one node.
     pub local_latency: Span,
+    /// True: those go through shared memory, so that no kernel sees a message, only whom it wakes.
+    #[serde(skip_serializing_if = "crate::units::is_false")]
+    pub shared_memory: bool,
     /// CPU time to send a message, paid by the sender.
     pub send: Span,
     /// CPU time to receive one, paid by the receiver.
@@ -84,6 +87,7 @@ impl Default for Network {
             latency: Span::us(10),
             bandwidth: None,
             local_latency: Span::us(1),
+            shared_memory: false,
             send: Span::ZERO,
             receive: Span::ZERO,
             in_kernel: false,

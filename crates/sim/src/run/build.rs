@@ -86,6 +86,7 @@ impl<'a, L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'a, L, Q, O> {
             hash: 0,
             over: None,
             to_end: to_end(scenario),
+            seen: Vec::new(),
         };
         sim.first_events();
         Ok(sim)

@@ -159,9 +159,13 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         let task = self.leave(cpu, TaskState::Ready);
         let (local, mut view) = self.view(cpu);
         local.enqueue(&mut view, task, why);
+        let over = self.local.turn_is_over(&self.own[task as usize]) && why != Why::Yielded;
         self.choose(cpu, task);
         if self.cpus[cpu as usize].current != task {
             self.went_off(task);
+            if over {
+                self.note_turn(task);
+            }
         }
     }
 
@@ -266,6 +270,9 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             came.cpu = cpu;
             came.refill_ns = self.costs.refill_ns;
             self.tasks[task as usize].counted.nr_migrations += 1;
+        }
+        if from != task {
+            self.note_run(task);
         }
         let it = &mut self.cpus[cpu as usize];
         it.current = task;

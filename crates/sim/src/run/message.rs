@@ -91,7 +91,6 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             };
             self.tasks[to as usize].mailbox.put(mail, queued);
         }
-        self.observe_arrival(&flight);
         self.meet(&flight, from_node);
         let job = self.job_of(to);
         self.inactive(job);
@@ -104,7 +103,11 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         let (cpu, state, remote) = (it.cpu, it.state, it.node != from_node);
         let wanted = it.waiting && self.tasks[to as usize].mailbox.has(it.wait_from);
         let sleeps = state == TaskState::Blocked && wanted;
-        let asks = self.decider.on_arrival && !self.seems_to_run(to);
+        let seen = remote || sleeps || !self.network.shared_memory;
+        if seen {
+            self.observe_arrival(flight);
+        }
+        let asks = seen && self.decider.on_arrival && !self.seems_to_run(to);
         if remote && (sleeps || asks || self.network.interrupts == Interrupts::All) {
             self.interrupt(cpu, self.network.interrupt.ns());
         }

@@ -38,7 +38,7 @@ use crate::scenario::{End, Scenario};
 use crate::SimError;
 use allocate::Allocator;
 use cosched_model::Nanos;
-use decide::Decider;
+use decide::{Decider, Seen};
 
 /// Which queue gives the events. The outcome does not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,6 +140,8 @@ struct Sim<'a, L: LocalScheduler, Q, O> {
     over: Option<Result<(), SimError>>,
     /// Jobs that must end before it is over.
     to_end: u32,
+    /// What a kernel body has yet to see of this instant.
+    seen: Vec<Seen>,
 }
 
 impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
@@ -159,7 +161,10 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         while self.over.is_none() {
             self.fetch_early();
             match self.agenda.pop() {
-                Some(event) if event.at_ns <= stop_ns => self.event(event),
+                Some(event) if event.at_ns <= stop_ns => {
+                    self.event(event);
+                    self.see_mates();
+                }
                 _ => {
                     self.now_ns = stop_ns;
                     self.over = Some(Ok(()));

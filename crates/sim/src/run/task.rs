@@ -287,6 +287,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         if self.cpus[cpu as usize].current != task {
             self.tasks[task as usize].spin_until_ns = self.now_ns;
         }
+        self.note_yield(task);
         After::Later
     }
 

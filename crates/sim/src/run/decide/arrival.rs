@@ -33,7 +33,9 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
                 }
             }
             raw::COS_ACT_MARK_RUNNING => self.tasks[task as usize].marked_ns = verdict.until_ns,
-            _ if self.tasks[task as usize].state == TaskState::Ready => {
+            _ if self.tasks[task as usize].state == TaskState::Ready
+                && !self.local.sees_mates() =>
+            {
                 self.set_task_timer(task, verdict.until_ns);
             }
             _ => {}
@@ -60,7 +62,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         self.observer.boost(self.now_ns, task);
         let (local, mut view) = self.view(cpu);
         local.boost(&mut view, task);
-        if self.cpus[cpu as usize].current != NONE {
+        if local.kicks(&mut view) && self.cpus[cpu as usize].current != NONE {
             self.preempt(cpu);
         }
     }

@@ -9,15 +9,19 @@
 //!   see      observations, and learning from them
 //!   wait     how a waiting task waits
 //!   arrival  boosts: on arrival and periodically
+//!   mates    what a kernel body sees of ranks on its node
 //!   order    who is next, for how long
 //!
 //! With shortcuts, `cos_observe` is called only for events from which an answer of this
 //! preset learns; a test holds histories with and without equal.
 
 mod arrival;
+mod mates;
 mod order;
 mod see;
 mod wait;
+
+pub(super) use mates::Seen;
 
 use crate::local::Capabilities;
 use crate::SimError;
