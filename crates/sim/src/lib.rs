@@ -21,6 +21,7 @@ mod histogram;
 pub mod local;
 pub mod network;
 mod observer;
+pub mod order;
 mod outcome;
 pub mod program;
 mod random;

@@ -132,9 +132,8 @@ fn text<'de, D: Deserializer<'de>>(
 }
 
 /// What is off is not written: a scenario of before stays what it was.
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-pub fn is_false(value: &bool) -> bool {
-    !value
+pub fn is_off<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 #[cfg(test)]

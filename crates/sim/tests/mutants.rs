@@ -21,7 +21,7 @@ struct Mutant {
 #[rustfmt::skip]
 const MUTANTS: &[Mutant] = &[
     // a kick is dropped
-    Mutant { file: "run/decide/arrival.rs", from: "            self.preempt(cpu);", to: "", reddens: ["truth_policy", "a_boosted_task_is_the_next_to_run"] },
+    Mutant { file: "run/decide/arrival.rs", from: "            self.kick(cpu);", to: "", reddens: ["truth_policy", "a_boosted_task_is_the_next_to_run"] },
     // a denial is skipped
     Mutant { file: "run/decide/arrival.rs", from: "match verdict.act {\n            raw::COS_ACT_BOOST => {\n                let epoch", to: "match raw::COS_ACT_BOOST {\n            raw::COS_ACT_BOOST => {\n                let epoch", reddens: ["truth_policy", "equation_1_bounds_the_number_of_boosts"] },
     // vtime is charged wrongly

@@ -3,7 +3,7 @@
 //!
 //! One module per action: `run` makes a record, `check` judges its claims, `trace` shows one
 //! schedule, `bench` measures the simulator, `figure` draws and writes from the record alone, `validate`
-//! holds records to measurements of the same cases.
+//! holds records to measurements of the same cases, and `order` their order.
 //! What an experiment, a record and a verdict are is the simulator's business
 //! (`cosched_sim::experiment`); here are files, progress and words.
 
@@ -12,6 +12,7 @@ mod check;
 mod claims;
 mod figure;
 mod folder;
+mod order;
 mod run;
 mod trace;
 mod validate;

@@ -5,8 +5,10 @@
 //! the bench names them, a job of the folder's name, and the bench's samples in `measured.csv` beside its
 //! record. A cell's error is |T simulated / T measured - 1|, both medians. Cells without a hog show whether the
 //! speed of the program is right, and those of `--calibration` were used to set parameters: neither is judged.
+//! Of the folders of `--order` not the times are held to each other, but the order of arms (order.rs).
 
 use super::folder::Folder;
+use super::order;
 use crate::fault::Fault;
 use crate::plot::{self, bounds, panel, Axes, Curve};
 use crate::say::say;
@@ -28,6 +30,12 @@ pub struct Args {
     /// Of these, show the cells and judge none
     #[arg(long, value_name = "NAME")]
     calibration: Vec<String>,
+    /// In this folder hold the order of arms to what was measured; may be given several times
+    #[arg(long, value_name = "DIR")]
+    order: Vec<PathBuf>,
+    /// So many pairs of arms may be in opposite orders
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    opposite: usize,
     /// Judge quick.csv
     #[arg(long)]
     quick: bool,
@@ -51,39 +59,49 @@ struct Measured {
 }
 
 /// One case: all its times, measured and simulated, sorted.
-struct Cell {
-    hogs: u32,
-    arm: String,
-    measured_s: Vec<f64>,
-    simulated_s: Vec<f64>,
+pub(super) struct Cell {
+    pub hogs: u32,
+    pub arm: String,
+    pub measured_s: Vec<f64>,
+    pub simulated_s: Vec<f64>,
 }
 
 impl Cell {
+    /// The median.
+    pub(super) fn measured(&self) -> f64 {
+        median(&self.measured_s)
+    }
+
     fn error(&self) -> f64 {
         median(&self.simulated_s) / median(&self.measured_s) - 1.0
     }
 }
 
-struct Program {
-    name: String,
+pub(super) struct Program {
+    pub name: String,
     /// `reality/barrier`.
     folder: String,
     /// Its cells with hogs count.
     judged: bool,
-    cells: Vec<Cell>,
+    pub cells: Vec<Cell>,
 }
 
-/// Exit 1 where the median error is above the limit.
+/// Exit 1 where the median error is above the limit, or too many pairs are in opposite orders.
 pub fn main(args: &Args) -> Result<ExitCode> {
-    let programs = args.dirs.iter().map(|dir| program(dir, args));
-    let programs = programs.collect::<Result<Vec<_>>>()?;
+    let read = |dirs: &[PathBuf]| -> Result<Vec<_>> {
+        dirs.iter().map(|dir| program(dir, args)).collect()
+    };
+    let (programs, ordered) = (read(&args.dirs)?, read(&args.order)?);
     let errors = errors(&programs);
     if errors.is_empty() {
         return Err(
             Fault::Usage("no cell is judged: name a folder that is no calibration".into()).into(),
         );
     }
-    let text = text(&programs, &errors, args.at_most)?;
+    let mut text = text(&programs, &errors, args.at_most)?;
+    if !ordered.is_empty() {
+        text += &order::text(&ordered)?;
+    }
     if args.write.is_some() {
         for (dir, program) in args.dirs.iter().zip(&programs) {
             draw(dir, program)?;
@@ -94,8 +112,9 @@ pub fn main(args: &Args) -> Result<ExitCode> {
             .with_context(|| format!("cannot write {}", path.display()))?,
         None => say(text.trim_end())?,
     }
-    let good = 100.0 * median(&errors) <= args.at_most;
-    Ok(ExitCode::from(u8::from(!good)))
+    let near = 100.0 * median(&errors) <= args.at_most;
+    let same = order::discordant(&ordered) <= args.opposite;
+    Ok(ExitCode::from(u8::from(!(near && same))))
 }
 
 fn program(dir: &Path, args: &Args) -> Result<Program> {
@@ -236,14 +255,14 @@ fn table(program: &Program, at_most: f64) -> String {
     text
 }
 
-fn times(values: &[f64]) -> String {
+pub(super) fn times(values: &[f64]) -> String {
     interval(values).map_or(String::new(), |it| {
         format!("{:.3} ({:.3}-{:.3})", it.value, it.low, it.high)
     })
 }
 
 /// The median with its interval.
-fn interval(values: &[f64]) -> Option<Estimate> {
+pub(super) fn interval(values: &[f64]) -> Option<Estimate> {
     Some(summarise(values)?.median)
 }
 

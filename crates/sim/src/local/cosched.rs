@@ -46,7 +46,7 @@ pub struct Cosched {
     /// Who wakes preempts from so far behind; so long a turn lasts at least.
     pub granularity: Span,
     /// The kernel body with all that it sees of ranks on its node; false: its rule alone.
-    #[serde(skip_serializing_if = "crate::units::is_false")]
+    #[serde(skip_serializing_if = "crate::units::is_off")]
     pub body: bool,
 }
 

@@ -34,7 +34,7 @@ pub struct Network {
     /// Between tasks of one node.
     pub local_latency: Span,
     /// True: those go through shared memory, so that no kernel sees a message, only whom it wakes.
-    #[serde(skip_serializing_if = "crate::units::is_false")]
+    #[serde(skip_serializing_if = "crate::units::is_off")]
     pub shared_memory: bool,
     /// CPU time to send a message, paid by the sender.
     pub send: Span,

@@ -68,6 +68,7 @@ impl<'a, L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'a, L, Q, O> {
                 switch_ns: cluster.switch.ns(),
                 refill_ns: cluster.refill.ns(),
                 block_ns: cluster.block.ns(),
+                kick_ns: cluster.kick.ns(),
                 yield_ns: cluster.yields.ns(),
                 balance: cluster.balance,
             },

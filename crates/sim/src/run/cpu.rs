@@ -406,6 +406,12 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         }
     }
 
+    /// Another CPU makes `cpu` choose again.
+    pub(super) fn kick(&mut self, cpu: u32) {
+        self.interrupt(cpu, self.costs.kick_ns);
+        self.preempt(cpu);
+    }
+
     /// An interrupt of that length begins on `cpu`.
     pub(super) fn interrupt(&mut self, cpu: u32, ns: u64) {
         if ns == 0 {

@@ -92,6 +92,7 @@ struct Costs {
     switch_ns: u64,
     refill_ns: u64,
     block_ns: u64,
+    kick_ns: u64,
     yield_ns: u64,
     balance: bool,
 }

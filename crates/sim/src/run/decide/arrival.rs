@@ -63,7 +63,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         let (local, mut view) = self.view(cpu);
         local.boost(&mut view, task);
         if local.kicks(&mut view) && self.cpus[cpu as usize].current != NONE {
-            self.preempt(cpu);
+            self.kick(cpu);
         }
     }
 

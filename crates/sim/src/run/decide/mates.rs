@@ -94,7 +94,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         for other in self.cpus_of(task).filter(|other| *other != cpu) {
             let mate = self.cpus[other as usize].current;
             if mate != NONE && self.job_of(mate) == job {
-                self.preempt(other);
+                self.kick(other);
             }
         }
     }
