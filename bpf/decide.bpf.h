@@ -12,7 +12,10 @@
 #include "state.bpf.h"
 #include "vtime.bpf.h"
 
-/* The lag is known where we schedule, nowhere else. */
+/*
+ * The lag is known where we schedule, nowhere else. It counts from the mean of all that want the CPU, as
+ * EEVDF's does; the CPU's vtime is the least of them, half a turn behind that.
+ */
 static __always_inline void fill(struct cos_obs *obs, struct task_state *t, u32 cpu, u32 event, u64 now_ns)
 {
 	struct cos_kernel_config *is = configuration();
@@ -33,7 +36,7 @@ static __always_inline void fill(struct cos_obs *obs, struct task_state *t, u32 
 		obs->known |= COS_F_RAN;
 	}
 	if (schedules(is) && c) {
-		obs->lag_ns = lag_of(t, c, (s64)is->credit_ns);
+		obs->lag_ns = lag_of(t, c, (s64)is->credit_ns) + (s64)(is->slice_ns / 2);
 		obs->known |= COS_F_LAG;
 	}
 }

@@ -117,14 +117,19 @@ struct scx_exit_info {
 
 enum scx_ent_flags { SCX_TASK_QUEUED = 1 };
 enum scx_enq_flags { SCX_ENQ_WAKEUP = 1 };
+enum scx_deq_flags { SCX_DEQ_SLEEP = 1 };
 #define SCX_ENQ_PREEMPT		(1ULL << 32)
 #define SCX_DSQ_LOCAL		(1ULL << 63 | 2)
 #define SCX_DSQ_LOCAL_ON	(3ULL << 62)
 #define SCX_KICK_IDLE		1ULL
 #define SCX_KICK_PREEMPT	2ULL
 
-/* Members are matched by name; what is left out here is left to the kernel. */
+/*
+ * Members are matched by name; what is left out here is left to the kernel. `flags` comes first, where
+ * the loader finds it.
+ */
 struct sched_ext_ops {
+	u64 flags;
 	s32 (*select_cpu)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);
 	void (*enqueue)(struct task_struct *p, u64 enq_flags);
 	void (*dequeue)(struct task_struct *p, u64 deq_flags);
@@ -135,12 +140,12 @@ struct sched_ext_ops {
 	void (*quiescent)(struct task_struct *p, u64 deq_flags);
 	bool (*yield)(struct task_struct *from, struct task_struct *to);
 	s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
+	void (*disable)(struct task_struct *p);
 	void (*exit_task)(struct task_struct *p, struct scx_exit_task_args *args);
 	s32 (*cgroup_init)(struct cgroup *cgrp, struct scx_cgroup_init_args *args);
 	void (*cgroup_set_weight)(struct cgroup *cgrp, u32 weight);
 	s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
-	u64 flags;
 	u32 timeout_ms;
 	char name[128];
 };
@@ -165,6 +170,7 @@ void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym __weak;
 bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id,
 		      u64 enq_flags) __ksym __weak;
 void scx_bpf_dsq_move_set_slice(struct bpf_iter_scx_dsq *it, u64 slice) __ksym __weak;
+struct task_struct *scx_bpf_dsq_peek(u64 dsq_id) __ksym __weak;
 s32 scx_bpf_dsq_nr_queued(u64 dsq_id) __ksym __weak;
 void scx_bpf_kick_cpu(s32 cpu, u64 flags) __ksym __weak;
 bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice) __ksym __weak;

@@ -17,14 +17,12 @@
  */
 #include "act.bpf.h"
 #include "arrival.bpf.h"
+#include "balance.bpf.h"
 #include "ledger.bpf.h"
 #include "member.bpf.h"
 #include "observe.bpf.h"
 
 char _license[] SEC("license") = "GPL";
-
-/* So many looks for a longer queue until one that is longer by one will do. */
-#define LOOKS_PER_ROTATION 16
 
 #define OP(name, ...) SEC("struct_ops/" #name) BPF_PROG(cos_##name, ##__VA_ARGS__)
 #define OP_SLEEPS(name, ...) SEC("struct_ops.s/" #name) BPF_PROG(cos_##name, ##__VA_ARGS__)
@@ -122,16 +120,14 @@ static __always_inline bool is_boosted_by_mark(struct task_state *t, u32 cpu, u6
  * Its place in the queue. Who yields is at most `credit` behind the first; who was preempted within
  * its slice counts `granularity` less, so that it goes on soon.
  */
-static __always_inline s64 key_of(const struct task_struct *p, struct task_state *t, u32 cpu,
+static __always_inline s64 key_of(const struct task_struct *p, struct task_state *t, s64 first,
 				  u64 enq_flags, const struct cos_kernel_config *is)
 {
-	s64 first = 0, credit = (s64)is->credit_ns;
-
 	if (enq_flags & SCX_ENQ_WAKEUP)
 		return t->vtime;
 	if (t->yielded) {
-		if (first_key(cpu, &first) && t->vtime < first - credit)
-			t->vtime = first - credit;
+		if (first != NOBODYS_KEY && t->vtime < first - (s64)is->credit_ns)
+			t->vtime = first - (s64)is->credit_ns;
 		return t->vtime;
 	}
 	if (cpu_time_ns(p) - t->on_cpu_ns < is->slice_ns)
@@ -147,20 +143,21 @@ void OP(enqueue, struct task_struct *p, u64 enq_flags)
 	struct cpu_state *c = cpu_at(cpu);
 	u64 now_ns = bpf_ktime_get_ns();
 	bool boosted, wakes = enq_flags & SCX_ENQ_WAKEUP;
+	s64 first;
 
 	if (!is || !t || !c || is_pinned_kthread(p)) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, is ? is->slice_ns : 0,
 				   enq_flags | SCX_ENQ_PREEMPT);
 		return;
 	}
-	advance(c, cpu, now_ns);
+	first = advance(c, cpu, now_ns);
 	place(t, c, cpu, (s64)is->credit_ns);
 	boosted = wakes ? is_boosted_by_waking(t, cpu, now_ns) :
 			  is_boosted_by_mark(t, cpu, now_ns);
 	if (t->job)
 		enter_queue(t, cpu);
 	scx_bpf_dsq_insert_vtime(p, cpu, is->slice_ns,
-				 (u64)key_of(p, t, cpu, enq_flags, is), enq_flags);
+				 (u64)key_of(p, t, first, enq_flags, is), enq_flags);
 	if (boosted || is_boosted_by_crossing(p, t, cpu, now_ns))
 		kick_for_boost(cpu, now_ns);
 	else if (wakes)
@@ -185,87 +182,6 @@ static __always_inline void keep(struct task_struct *prev, struct task_state *t,
 	count(COS_COUNT_KEPT);
 }
 
-static __always_inline bool is_first(const struct task_state *t, u32 cpu)
-{
-	s64 first = 0;
-
-	return !t->yielded && (!first_key(cpu, &first) || t->vtime <= first);
-}
-
-/* The longest queue but @cpu's; -1 where that is not longer than @mine by @by. */
-APART int longest(u32 cpu, s32 mine, s32 by)
-{
-	struct cos_kernel_config *is = configuration();
-	u32 other, nr = is ? is->nr_cpus : 0;
-	s32 most = mine + by - 1, found = -1;
-
-	bpf_for(other, 0, nr) {
-		s32 queued = other == cpu ? 0 : scx_bpf_dsq_nr_queued(other);
-
-		if (queued > most) {
-			most = queued;
-			found = other;
-		}
-	}
-	return found;
-}
-
-/*
- * The first in @from's queue that may run on @cpu. A rank stays, unless its job too has more
- * there than here by @by: what its job was given, a CPU each, is not undone.
- */
-APART int pull(u32 from, u32 cpu, u32 by)
-{
-	struct task_struct *p;
-	struct task_state *t;
-	u32 looks = 0;
-	int taken = 0;
-
-	bpf_for_each(scx_dsq, p, from, 0) {
-		if (++looks > MAX_LOOKS)
-			break;
-		t = bpf_task_storage_get(&tasks, p, 0, 0);
-		if (!t || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
-			continue;
-		if (t->job && nr_of_job(t->job, from) < nr_of_job(t->job, cpu) + by)
-			continue;
-		taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
-		break;
-	}
-	return taken;
-}
-
-/*
- * A queue that is longer by two gives one away. One that is longer by one does so now and then,
- * or three hogs on two CPUs would have a half, a quarter and a quarter for ever.
- */
-static __always_inline bool balance(struct cpu_state *c, u32 cpu,
-				    const struct cos_kernel_config *is, u64 now_ns)
-{
-	u32 by;
-	s32 from;
-
-	if (now_ns - c->balanced_at_ns < is->balance_ns)
-		return false;
-	c->balanced_at_ns = now_ns;
-	by = ++c->nr_balances % LOOKS_PER_ROTATION ? 2 : 1;
-	from = longest(cpu, scx_bpf_dsq_nr_queued(cpu), by);
-	if (from < 0 || !pull(from, cpu, by))
-		return false;
-	count(COS_COUNT_BALANCED);
-	return true;
-}
-
-static __always_inline bool steal(u32 cpu)
-{
-	s32 from = longest(cpu, 0, 1);
-
-	if (from < 0 || !scx_bpf_dsq_move_to_local(from))
-		return false;
-	count(COS_COUNT_STOLEN);
-	return true;
-}
-
 void OP(dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cos_kernel_config *is = configuration();
@@ -273,6 +189,7 @@ void OP(dispatch, s32 cpu, struct task_struct *prev)
 	struct task_state *t = prev ? state_of(prev) : NULL;
 	bool goes_on = t && t->running && (prev->scx.flags & SCX_TASK_QUEUED);
 	u64 now_ns = bpf_ktime_get_ns();
+	s64 first;
 
 	if (!is || !c)
 		return;
@@ -281,12 +198,12 @@ void OP(dispatch, s32 cpu, struct task_struct *prev)
 		c->run_vtime = t->vtime;
 		c->run_at_ns = now_ns;
 	}
-	advance(c, cpu, now_ns);
+	first = advance(c, cpu, now_ns);
 	if (c->wanted && take_boosted(cpu, now_ns))
 		return;
 	if (balance(c, cpu, is, now_ns))
 		return;
-	if (prev && goes_on && is_first(t, cpu))
+	if (prev && goes_on && !t->yielded && t->vtime <= first)
 		keep(prev, t, is);
 	else if (scx_bpf_dsq_move_to_local(cpu))
 		return;
@@ -316,6 +233,7 @@ void OP(runnable, struct task_struct *p, u64 enq_flags)
 	group_runnable(p, t);
 }
 
+/* For a sleep, or only for a moment: its CPUs or its priority change. Then nothing is forgiven. */
 void OP(quiescent, struct task_struct *p, u64 deq_flags)
 {
 	struct task_state *t = state_of(p);
@@ -324,6 +242,17 @@ void OP(quiescent, struct task_struct *p, u64 deq_flags)
 		return;
 	note_wants(p, t, 0);
 	group_quiescent(p, t);
+	if (deq_flags & SCX_DEQ_SLEEP)
+		go_away(t);
+}
+
+/* To another scheduling class. */
+void OP(disable, struct task_struct *p)
+{
+	struct task_state *t = state_of(p);
+
+	if (t)
+		go_away(t);
 }
 
 void OP(running, struct task_struct *p)
@@ -377,8 +306,6 @@ void OP(stopping, struct task_struct *p, bool runnable)
 	if (runnable && is_turn_over(p, t))
 		choose_again(t->job, cpu);
 	c->run_weight = 0;
-	if (!runnable)
-		go_away(t, c);
 }
 
 /*
@@ -487,6 +414,7 @@ struct sched_ext_ops cosched_ops = {
 	.quiescent	= (void *)cos_quiescent,
 	.yield		= (void *)cos_yield,
 	.init_task	= (void *)cos_init_task,
+	.disable	= (void *)cos_disable,
 	.exit_task	= (void *)cos_exit_task,
 	.cgroup_init	= (void *)cos_cgroup_init,
 	.cgroup_set_weight = (void *)cos_cgroup_set_weight,

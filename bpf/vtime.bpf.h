@@ -21,6 +21,9 @@ static __always_inline s64 weighted(u64 ns, u32 weight)
 	return (s64)(ns * WEIGHT_OF_NICE_0 / (weight ? weight : 1));
 }
 
+/* Of an empty queue: beyond that of any task. */
+#define NOBODYS_KEY ((s64)(~0ULL >> 1))
+
 /* vtime of who runs on @c, now. */
 static __always_inline s64 run_vtime(const struct cpu_state *c, u64 now_ns)
 {
@@ -29,38 +32,47 @@ static __always_inline s64 run_vtime(const struct cpu_state *c, u64 now_ns)
 	return c->run_vtime + (now_ns > at_ns ? weighted(now_ns - at_ns, c->run_weight) : 0);
 }
 
-/* The key of the first in @cpu's queue, if there is one. */
+static __always_inline s64 sooner(s64 a, s64 b)
+{
+	return a < b ? a : b;
+}
+
+/* The key of the first in @cpu's queue, if there is one. From 6.19 on a look takes no lock. */
 APART int first_key(u32 cpu, s64 *key __arg_nonnull)
 {
 	struct task_struct *p;
-	int found = 0;
 
 	bpf_rcu_read_lock();
+	if (bpf_ksym_exists(scx_bpf_dsq_peek)) {
+		p = scx_bpf_dsq_peek(cpu);
+		if (p)
+			*key = (s64)p->scx.dsq_vtime;
+		bpf_rcu_read_unlock();
+		return 0;
+	}
 	bpf_for_each(scx_dsq, p, cpu, 0) {
 		*key = (s64)p->scx.dsq_vtime;
-		found = 1;
 		break;
 	}
 	bpf_rcu_read_unlock();
-	return found;
+	return 0;
 }
 
-/* The CPU's vtime is the least of all that want it. */
-static __always_inline void advance(struct cpu_state *c, u32 cpu, u64 now_ns)
+/*
+ * The CPU's vtime is the least of all that want it. Returns the key of the first in its queue, beyond
+ * all others where that is empty.
+ */
+static __always_inline s64 advance(struct cpu_state *c, u32 cpu, u64 now_ns)
 {
-	s64 least = 0, first = 0;
-	bool known = false;
+	s64 first = NOBODYS_KEY, least;
 
-	if (c->run_weight) {
-		least = run_vtime(c, now_ns);
-		known = true;
-	}
-	if (first_key(cpu, &first) && (!known || first < least)) {
-		least = first;
-		known = true;
-	}
-	if (known && least > c->vtime)
+	first_key(cpu, &first);
+	least = first;
+	if (c->run_weight)
+		least = sooner(first, run_vtime(c, now_ns));
+	if (least != NOBODYS_KEY && least > c->vtime)
 		c->vtime = least;
+	return first;
 }
 
 /* Measured CPU time, since it was last charged. */
@@ -74,8 +86,12 @@ static __always_inline void charge(const struct task_struct *p, struct task_stat
 }
 
 /* It left: how far behind is it, and behind what? */
-static __always_inline void go_away(struct task_state *t, const struct cpu_state *c)
+static __always_inline void go_away(struct task_state *t)
 {
+	struct cpu_state *c = cpu_at(t->cpu);
+
+	if (!c)
+		return;
 	t->lag = c->vtime - t->vtime;
 	t->left_at = c->vtime;
 	t->away = 1;

@@ -84,6 +84,31 @@ fn yielders_wait_in_sched_yield_alone() {
     }
 }
 
+/// Beside a hog the receiver is off its CPU for some messages, and no message is late by nothing.
+#[test]
+fn arrivals_tell_how_late_a_message_is() {
+    let test = "workloads::arrivals_tell_how_late_a_message_is";
+    let Some(program) = program(test, "arrivals") else {
+        return;
+    };
+    let options = [
+        "--messages",
+        "50",
+        "--least-gap-ms",
+        "1",
+        "--most-gap-ms",
+        "9",
+    ];
+    let hogs = [Hog::start(), Hog::start(), Hog::start(), Hog::start()];
+    let beside = said(limited(&program).args(["--pin"]).args(options));
+    drop(hogs);
+    let number = |key: &str| beside[key].as_f64().unwrap();
+    assert_eq!(number("messages"), 50.0);
+    assert!((1.0..=50.0).contains(&number("off_cpu")), "{beside}");
+    let quantiles = ["p50_s", "p90_s", "p99_s", "max_s"].map(number);
+    assert!(quantiles[0] > 0.0 && quantiles.is_sorted(), "{beside}");
+}
+
 #[test]
 fn a_killed_rank_ends_the_job() {
     let test = "workloads::a_killed_rank_ends_the_job";

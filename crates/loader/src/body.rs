@@ -2,6 +2,7 @@
 //! The attached kernel body: jobs go in, ledgers and counters come out.
 
 use crate::maps::{self, Ledger};
+use crate::offers::ops_flags;
 use crate::{raw, say, Config, Count, Error, Member, Offers, COUNTS};
 use cosched_policy::Params;
 use libbpf_rs::{Link, MapCore, Object, ObjectBuilder, OpenObject, ProgramInput};
@@ -346,10 +347,14 @@ fn choose(open: &mut OpenObject, mode: Mode) -> libbpf_rs::Result<()> {
             _ => {}
         }
     }
-    for mut map in open.maps_mut() {
-        if mode == Mode::Observe && map.name() == OPS {
-            map.set_autocreate(false)?;
-        }
+    let mut maps = open.maps_mut();
+    let Some(mut ops) = maps.find(|map| map.name() == OPS) else {
+        return Ok(());
+    };
+    match (mode, ops.initial_value_mut()) {
+        (Mode::Observe, _) => ops.set_autocreate(false)?,
+        (Mode::Schedule, Some(value)) => value[..8].copy_from_slice(&ops_flags().to_ne_bytes()),
+        (Mode::Schedule, None) => {}
     }
     Ok(())
 }

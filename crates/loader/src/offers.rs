@@ -4,7 +4,8 @@
 //! Read from /sys and from the kernel's own type information; nothing is
 //! attached to find out. Kernel configuration files are not asked: many machines hide them.
 
-use libbpf_rs::btf::{types::Func, Btf, BtfType};
+use libbpf_rs::btf::types::{Enum, Enum64, Func};
+use libbpf_rs::btf::{Btf, BtfType};
 use std::{fs, path::Path};
 
 /// One thing that is needed for something.
@@ -71,6 +72,33 @@ impl Offers {
         let mut wanted = self.0.iter().filter(|offer| offer.vital == vital);
         wanted.find_map(|offer| offer.missing.as_deref())
     }
+}
+
+/// Tasks that would otherwise pass by `enqueue`, to the front of their CPU and with the kernel's own slice of
+/// 20 ms: who was preempted where it may not migrate (in a tracing program, for instance), and who exits.
+const OPS_FLAGS: [&str; 2] = ["SCX_OPS_ENQ_MIGRATION_DISABLED", "SCX_OPS_ENQ_EXITING"];
+
+/// Flags of the scheduler's operations, as far as this kernel knows them.
+pub(crate) fn ops_flags() -> u64 {
+    let types = Btf::from_vmlinux().ok();
+    let flags = OPS_FLAGS.iter().zip(types.iter().cycle());
+    flags.fold(0, |all, (word, btf)| {
+        all | value_of(btf, "scx_ops_flags", word)
+    })
+}
+
+/// 0 where the kernel has no such word. Enumerations are of 64 bits where a value needs them.
+fn value_of(btf: &Btf<'_>, name: &str, word: &str) -> u64 {
+    let long = btf.type_by_name::<Enum64<'_>>(name);
+    let short = btf.type_by_name::<Enum<'_>>(name);
+    let long = long.iter().flat_map(|e| e.iter());
+    let short = short.iter().flat_map(|e| e.iter());
+    let long = long.map(|member| (member.name, member.value as u64));
+    let short = short.map(|member| (member.name, member.value as u64));
+    let found = long
+        .chain(short)
+        .find(|(name, _)| name.is_some_and(|n| n == word));
+    found.map_or(0, |(_, value)| value)
 }
 
 fn offer(name: &'static str, vital: bool, found: Result<String, String>) -> Offer {

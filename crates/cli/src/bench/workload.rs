@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Built-in workloads: their names, where they lie, and who starts their ranks.
 //!
-//! An MPI's launcher does for all but one. `yielders` is a job without MPI, which forks its ranks;
-//! told by the same options, `calcula` forks its own in the same way and so measures the fair
+//! An MPI's launcher does for most. `yielders` and `arrivals` are jobs without MPI, which fork their
+//! ranks; told by the same options, `calcula` forks its own in the same way and so measures the fair
 //! share of such a job. What a workload computes is its own matter (workloads/).
 
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use super::launch::{Mpi, Placement};
 use crate::fault::Fault;
 
 /// All of them.
-pub const NAMES: [&str; 7] = [
+pub const NAMES: [&str; 8] = [
     "latency",
     "barrier",
     "sor",
@@ -22,14 +22,18 @@ pub const NAMES: [&str; 7] = [
     "calcula",
     "local",
     "yielders",
+    "arrivals",
 ];
+
+/// Those without MPI.
+const FORKING: [&str; 2] = ["yielders", "arrivals"];
 
 /// How many ranks a workload can fork: workloads/workers.h.
 const WORKERS: std::ops::RangeInclusive<u32> = 2..=64;
 
 /// Whether workload @name forks its ranks itself.
 pub fn forks(name: &str) -> bool {
-    name == "yielders"
+    FORKING.contains(&name)
 }
 
 /// One rank per CPU, where that can be.
@@ -42,7 +46,7 @@ pub fn workers(placement: &Placement) -> Result<Vec<OsString>> {
     let ranks = placement.ranks;
     if !WORKERS.contains(&ranks) {
         let (least, most) = WORKERS.into_inner();
-        let line = format!("workload yielders cannot run on {ranks} rank(s): it takes {least} to {most}; give --ranks");
+        let line = format!("a workload without MPI cannot run on {ranks} rank(s): it takes {least} to {most}; give --ranks");
         return Err(Fault::Usage(line).into());
     }
     let mut words = vec!["--workers".into(), ranks.to_string().into()];

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * balance.bpf.h - ACT: who runs on another CPU than the one in whose queue it waits?
+ *
+ * A CPU that has nothing to do takes from the longest queue; one that has less
+ * than another looks now and then. Only dispatch calls what is here. Ranks stay
+ * where their job put them, as long as it has no more of them there than here.
+ */
+#ifndef COS_BALANCE_BPF_H
+#define COS_BALANCE_BPF_H
+
+#include "act.bpf.h"
+#include "state.bpf.h"
+
+/* So many looks for a longer queue until one that is longer by one will do. */
+#define LOOKS_PER_ROTATION 16
+
+/* The longest queue but @cpu's; -1 where that is not longer than @mine by @by. */
+APART int longest(u32 cpu, s32 mine, s32 by)
+{
+	struct cos_kernel_config *is = configuration();
+	u32 other, nr = is ? is->nr_cpus : 0;
+	s32 most = mine + by - 1, found = -1;
+
+	bpf_for(other, 0, nr) {
+		s32 queued = other == cpu ? 0 : scx_bpf_dsq_nr_queued(other);
+
+		if (queued > most) {
+			most = queued;
+			found = other;
+		}
+	}
+	return found;
+}
+
+/*
+ * The first in @from's queue that may run on @cpu. A rank stays, unless its job too has more
+ * there than here by @by: what its job was given, a CPU each, is not undone.
+ */
+APART int pull(u32 from, u32 cpu, u32 by)
+{
+	struct task_struct *p;
+	struct task_state *t;
+	u32 looks = 0;
+	int taken = 0;
+
+	bpf_for_each(scx_dsq, p, from, 0) {
+		if (++looks > MAX_LOOKS)
+			break;
+		t = bpf_task_storage_get(&tasks, p, 0, 0);
+		if (!t || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		if (t->job && nr_of_job(t->job, from) < nr_of_job(t->job, cpu) + by)
+			continue;
+		taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
+		break;
+	}
+	return taken;
+}
+
+/*
+ * A queue that is longer by two gives one away. One that is longer by one does so now and then,
+ * or three hogs on two CPUs would have a half, a quarter and a quarter for ever.
+ */
+static __always_inline bool balance(struct cpu_state *c, u32 cpu,
+				    const struct cos_kernel_config *is, u64 now_ns)
+{
+	u32 by;
+	s32 from;
+
+	if (now_ns - c->balanced_at_ns < is->balance_ns)
+		return false;
+	c->balanced_at_ns = now_ns;
+	by = ++c->nr_balances % LOOKS_PER_ROTATION ? 2 : 1;
+	from = longest(cpu, scx_bpf_dsq_nr_queued(cpu), by);
+	if (from < 0 || !pull(from, cpu, by))
+		return false;
+	count(COS_COUNT_BALANCED);
+	return true;
+}
+
+static __always_inline bool steal(u32 cpu)
+{
+	s32 from = longest(cpu, 0, 1);
+
+	if (from < 0 || !scx_bpf_dsq_move_to_local(from))
+		return false;
+	count(COS_COUNT_STOLEN);
+	return true;
+}
+
+#endif
