@@ -2,9 +2,11 @@
 //! What the tests across parts share: where things are, and how a test says
 //! that this machine lacks what it needs.
 
+pub mod attack;
 pub mod coschedd;
 pub mod inside;
 pub mod job;
+pub mod observer;
 
 use std::{
     env, fmt,

@@ -5,7 +5,10 @@
 #![allow(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 use cosched_model::{abi, page_bytes};
-use cosched_tests::job::{built, compile, mpis, said, text, Job, PATTERNS};
+use cosched_tests::{
+    attack::under_attack,
+    job::{built, mpis, said, text, Job, PATTERNS},
+};
 use rustix::{
     cmsg_space,
     fs::{fcntl_add_seals, ftruncate, memfd_create, MemfdFlags, SealFlags},
@@ -23,26 +26,10 @@ use std::{
     thread,
 };
 
-/// The second word attacks the job in the rest until it has ended.
-const UNDER_ATTACK: &str = r#"
-"$0" "$1" "$2" & attacker=$!
-shift 2
-"$@"; code=$?
-kill -0 $attacker || code=99
-kill $attacker
-exit $code
-"#;
-
 fn assert_survives(test: &str, attack: &str) {
-    let hostile = compile("cc", "hostile.c", "hostile", &[]);
     for mpi in mpis(test) {
         let program = mpi.compile("patterns.c", "", &[]);
-        let ran = Job::plain("sh")
-            .args(["-c", UNDER_ATTACK])
-            .arg(&hostile)
-            .args([attack, "2", &format!("mpirun.{}", mpi.name()), "-n", "2"])
-            .arg(program)
-            .cosched();
+        let ran = under_attack(attack, mpi, &program).cosched();
         assert_eq!(ran.stdout(), said(&PATTERNS));
         assert!(ran.report.ranks().len() >= 3, "two ranks and the attacker");
     }

@@ -6,91 +6,18 @@
 
 use cosched_tests::{
     job::{built, installation_of, text, turn, NOBODY},
-    need, superuser,
+    need,
+    observer::{coschedd, Daemon},
+    superuser,
 };
 use libbpf_rs::query::ProgInfoIter;
 use serde_json::Value;
 use std::{
     ffi::OsStr,
     os::unix::process::{CommandExt, ExitStatusExt},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, Command, Output, Stdio},
-    thread,
-    time::Duration,
 };
-
-struct Daemon {
-    dir: tempfile::TempDir,
-    child: Child,
-}
-
-impl Daemon {
-    /// One that schedules nothing, whatever this kernel offers.
-    fn start() -> Daemon {
-        Daemon::start_in(tempfile::tempdir().unwrap())
-    }
-
-    fn start_in(dir: tempfile::TempDir) -> Daemon {
-        use std::os::unix::fs::PermissionsExt;
-        let open = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(dir.path(), open).unwrap();
-        let child = coschedd(dir.path()).spawn().unwrap();
-        let daemon = Daemon { dir, child };
-        daemon.wait_for("an answer", || daemon.ask(["status"]).status.success());
-        daemon
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.dir.path().join("control.sock")
-    }
-
-    fn cosched<const N: usize>(&self, args: [&str; N]) -> Command {
-        let mut command = Command::new(built("cosched"));
-        command.args(args).env("COSCHED_SOCKET", self.socket());
-        command
-    }
-
-    fn ask<const N: usize>(&self, args: [&str; N]) -> Output {
-        self.cosched(args).output().unwrap()
-    }
-
-    fn json<const N: usize>(&self, args: [&str; N]) -> Value {
-        serde_json::from_slice(&self.ask(args).stdout).unwrap()
-    }
-
-    /// Polls for at most 10 s.
-    fn wait_for(&self, what: &str, mut holds: impl FnMut() -> bool) {
-        for _ in 0..500 {
-            if holds() {
-                return;
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
-        panic!("waited for {what}");
-    }
-
-    fn signal(&mut self, signal: rustix::process::Signal) -> std::process::ExitStatus {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, signal).unwrap();
-        self.child.wait().unwrap()
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn coschedd(dir: &Path) -> Command {
-    let mut command = Command::new(built("coschedd"));
-    command
-        .args(["--config", "/dev/null", "--observe-only", "--socket"])
-        .arg(dir.join("control.sock"))
-        .stderr(Stdio::null());
-    command
-}
 
 /// Something of ours that sleeps.
 struct Sleeper(Child);
