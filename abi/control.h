@@ -10,7 +10,8 @@
  * one descriptor (SCM_RIGHTS): a pidfd, or a cgroup's directory (version 2).
  *
  *   HELLO                      -> mode; why there is no more of it, in a line
- *   BEGIN   preset, name, who  -> job, serial; JSON: who answers which question
+ *   BEGIN   preset, name, who  -> job, serial; JSON: who answers which question;
+ *                                with SHIM maybe a descriptor: who is on a CPU (kernel.h)
  *   JOIN    job, who           -> OK
  *   SWITCH  job, preset        -> JSON as of BEGIN; its ranks go on
  *   END     job                -> OK; its ranks are ordinary tasks again

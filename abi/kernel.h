@@ -3,13 +3,14 @@
  * kernel.h - what crosses between coschedd and its BPF programs.
  *
  * Arrays that both map, indexed by small numbers; nothing here is reached by a
- * user. coschedd writes a job's entry before it lets a task join, and params
+ * user, but `oncpu`, which ranks map too: coschedd freezes it, so that nobody but the
+ * programs can write it. coschedd writes a job's entry before it lets a task join, and params
  * when they change; all else is written by BPF and only read outside. Counters
  * only grow; two CPUs may count at once, so they are added to atomically.
  *
  *   config    one entry, before attach
  *   jobs      by job number, 1 .. COS_MAX_JOBS - 1; 0 means "no job"
- *   oncpu     by CPU: who runs there
+ *   oncpu     by CPU: which rank runs there
  *   counts    by CPU: enum cos_count (counts.def says what each means)
  *   exits     one entry: why sched_ext took the scheduler away
  */
@@ -87,11 +88,14 @@ struct cos_kernel_exit {
 	char message[1024];
 };
 
-/* Who runs on a CPU; a cache line of its own. */
+/*
+ * Which rank runs on a CPU; a cache line of its own. Who is in no job is not named, since
+ * every user may read this.
+ */
 struct cos_oncpu {
-	u64 since_ns;			/* CLOCK_MONOTONIC */
-	u32 tid, tgid;			/* 0 = idle */
-	u32 job;			/* 0 = none */
+	u64 since_ns;			/* it came; CLOCK_MONOTONIC */
+	u32 tid, tgid;			/* 0 = no rank; as the first pid namespace counts */
+	u32 job;			/* of who is there or, where we schedule, was last; 0 = none */
 	u32 pad[11];
 };
 

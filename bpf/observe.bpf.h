@@ -12,16 +12,26 @@
 #include "act.bpf.h"
 #include "ledger.bpf.h"
 
+/* Every user may read it: who is in no job is not named, and comes and goes unseen. */
 static __always_inline void publish(u32 cpu, u32 tid, u32 tgid, u32 job, u64 now_ns)
 {
 	struct cos_oncpu *on = bpf_map_lookup_elem(&oncpu, &cpu);
 
-	if (!on)
+	if (!on || !(job || on->job))
 		return;
 	on->since_ns = now_ns;
-	on->tid = tid;
-	on->tgid = tgid;
+	on->tid = job ? tid : 0;
+	on->tgid = job ? tgid : 0;
 	on->job = job;
+}
+
+/* A rank left @cpu. Its job stays the one that was there last, which is asked when a rank is moved. */
+static __always_inline void unpublish(u32 cpu)
+{
+	struct cos_oncpu *on = bpf_map_lookup_elem(&oncpu, &cpu);
+
+	if (on)
+		on->tid = on->tgid = 0;
 }
 
 /* @p comes on @cpu. A rank that does is the only sign of one that spins: its mates hear of it. */
@@ -59,6 +69,7 @@ static __always_inline void see_stop(struct task_struct *p, struct task_state *t
 	t->running = 0;
 	if (!job)
 		return;
+	unpublish(cpu);
 	account(t, job, cpu, now_ns);
 	account_run(p, t, job);
 	learn_of(t, job, cpu, COS_EV_STOP, now_ns);

@@ -13,13 +13,13 @@ use rustix::{
     net::{
         self,
         sockopt::{self, Timeout},
-        AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-        SocketAddrUnix, SocketFlags, SocketType,
+        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+        SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
     },
     process::{getpid, pidfd_open, PidfdFlags},
 };
 use std::{
-    io::IoSlice,
+    io::{IoSlice, IoSliceMut},
     mem::MaybeUninit,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
@@ -86,7 +86,7 @@ pub struct Wish<'a> {
 }
 
 /// A daemon's yes.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Reply {
     /// The job meant.
     pub job: u32,
@@ -96,6 +96,8 @@ pub struct Reply {
     pub mode: Mode,
     /// As the kind of request says.
     pub text: String,
+    /// A descriptor, where the kind of request says so.
+    pub beside: Option<OwnedFd>,
 }
 
 /// A connection to a daemon.
@@ -139,13 +141,14 @@ impl Client {
         let packet = bytes_of_request(&head, wish.text.as_bytes());
         send(&self.connection, &packet, wish.beside).map_err(|e| broken(&e.to_string()))?;
         let mut bytes = vec![0; MAX_PACKET];
-        let got = net::recv(&self.connection, &mut bytes[..], RecvFlags::empty());
-        let (got, _) = got.map_err(|e| broken(&e.to_string()))?;
+        let got = receive(&self.connection, &mut bytes);
+        let (got, beside) = got.map_err(|e| broken(&e.to_string()))?;
         if got == 0 {
             return Err(broken("it closed the connection"));
         }
         let (reply, text) = parse_reply(&bytes[..got]).ok_or_else(|| broken("malformed"))?;
-        self.judge(&reply, String::from_utf8_lossy(text).into_owned())
+        let yes = self.judge(&reply, String::from_utf8_lossy(text).into_owned())?;
+        Ok(Reply { beside, ..yes })
     }
 
     /// What lets a child join @job between fork and exec.
@@ -176,6 +179,7 @@ impl Client {
                 serial: reply.serial,
                 mode,
                 text,
+                beside: None,
             }),
             (abi::COS_CONTROL_OK, None) => Err(broken(&self.path, "malformed")),
             _ => Err(Error::Refused { status, line: text }),
@@ -239,6 +243,20 @@ fn send(to: &OwnedFd, packet: &[u8], beside: Option<BorrowedFd<'_>>) -> rustix::
         SendFlags::NOSIGNAL,
     )
     .map(drop)
+}
+
+fn receive(from: &OwnedFd, bytes: &mut [u8]) -> rustix::io::Result<(usize, Option<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let iov = &mut [IoSliceMut::new(bytes)];
+    let got = net::recvmsg(from, iov, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let mut beside = None;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(mut received) = message {
+            beside = received.next();
+        }
+    }
+    Ok((got.bytes, beside))
 }
 
 #[cfg(test)]

@@ -13,7 +13,8 @@ use crate::registry::{Begin, Caller, Registry};
 use cosched_control::{document, word_of};
 use cosched_model::abi;
 use rustix::process::getpid;
-use std::{os::fd::OwnedFd, time::Instant};
+use std::{fs, os::fd::OwnedFd, time::Instant};
+use tracing::warn;
 
 /// A yes: what the reply holds.
 #[derive(Debug, Default)]
@@ -24,6 +25,8 @@ pub struct Yes {
     pub serial: u64,
     /// As the kind of request says.
     pub text: String,
+    /// Goes with the reply: a read-only map.
+    pub beside: Option<OwnedFd>,
     /// The configuration is to be read again.
     pub reload: bool,
 }
@@ -86,7 +89,10 @@ pub fn answer<K: Kernel>(
                 has_shim: head.flags & abi::COS_CONTROL_SHIM != 0,
             };
             let (job, serial, answers) = registry.begin(caller, &wish, who(&head, fd)?)?;
-            Ok(yes(job, serial, json(&answers)))
+            Ok(Yes {
+                beside: published(registry, caller, wish.has_shim),
+                ..yes(job, serial, json(&answers))
+            })
         }
         abi::COS_CONTROL_JOIN => {
             let serial = registry.join(caller, head.job, head.serial, who(&head, fd)?)?;
@@ -121,8 +127,29 @@ fn yes(job: u32, serial: u64, text: String) -> Yes {
         job,
         serial,
         text,
-        reload: false,
+        ..Yes::default()
     }
+}
+
+/// Which rank is on each CPU, for ranks that would read it.
+fn published<K: Kernel>(
+    registry: &mut Registry<K>,
+    caller: Caller,
+    has_shim: bool,
+) -> Option<OwnedFd> {
+    let disabled = fs::read_to_string("/proc/sys/kernel/unprivileged_bpf_disabled");
+    if !has_shim || !may_map(caller.uid, &disabled.unwrap_or_default()) {
+        return None;
+    }
+    let map = registry.kernel().oncpu();
+    map.inspect_err(|error| warn!("ranks are not told who is on a CPU: {error}"))
+        .ok()
+}
+
+/// Who may load a program writes through it into any map that he has, frozen or not. So where
+/// everybody may (@unprivileged_bpf_disabled is 0) maps are root's alone.
+fn may_map(uid: u32, unprivileged_bpf_disabled: &str) -> bool {
+    uid == 0 || unprivileged_bpf_disabled.trim() != "0"
 }
 
 /// The descriptor, or a number, or nothing: then it is the caller.
@@ -188,4 +215,22 @@ fn status<K: Kernel>(
 /// Numbers and words only, which JSON always holds.
 fn json(document: &impl serde::Serialize) -> String {
     serde_json::to_string(document).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_could_write_a_map_by_a_program_gets_none() {
+        for (uid, level, may) in [
+            (0, "0\n", true),
+            (1000, "0\n", false),
+            (1000, "1\n", true),
+            (1000, "2\n", true),
+            (1000, "", true),
+        ] {
+            assert_eq!(may_map(uid, level), may, "{uid} {level:?}");
+        }
+    }
 }

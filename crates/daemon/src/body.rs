@@ -12,7 +12,7 @@ use cosched_control::{
 use cosched_loader as loader;
 use cosched_model::Nanos;
 use cosched_policy::{words, Params};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, os::fd::OwnedFd};
 
 /// `enum scx_exit_kind`: somebody detached it, or pressed SysRq-S.
 const ON_REQUEST: [u64; 2] = [64, 67];
@@ -130,6 +130,10 @@ impl Kernel for Attached {
             cpu: member.cpu,
         });
         Ok(ranks.collect())
+    }
+
+    fn oncpu(&self) -> Result<OwnedFd, Error> {
+        Ok(self.body.oncpu()?)
     }
 
     fn ejected(&mut self) -> Option<Ejection> {

@@ -10,6 +10,7 @@ use cosched_control::{
 use cosched_policy::Params;
 use std::{
     collections::BTreeMap,
+    os::fd::OwnedFd,
     path::Path,
     sync::{Arc, Mutex, MutexGuard},
 };
@@ -30,6 +31,7 @@ pub struct State {
     pub ejection: Option<Ejection>,
     pub nr_attached_again: u32,
     pub nr_ranks_shown: u32,
+    pub published: Option<OwnedFd>,
 }
 
 /// Clones are the same body.
@@ -146,6 +148,12 @@ impl Kernel for Fake {
             cpu: 0,
         });
         Ok(ranks.collect())
+    }
+
+    fn oncpu(&self) -> Result<OwnedFd, Error> {
+        let found = self.state().published.as_ref().map(OwnedFd::try_clone);
+        let fd = found.ok_or_else(|| Error::Failed("nothing is published".to_owned()))?;
+        fd.map_err(|error| Error::Failed(error.to_string()))
     }
 
     fn ejected(&mut self) -> Option<Ejection> {

@@ -11,6 +11,7 @@ use cosched_control::{
     Mode,
 };
 use cosched_policy::Params;
+use std::os::fd::OwnedFd;
 use thiserror::Error;
 
 /// Why the body did not do it.
@@ -57,6 +58,8 @@ pub trait Kernel {
     fn counts(&self) -> Result<Vec<Count>, Error>;
     /// The tasks of all jobs.
     fn members(&self) -> Result<Vec<Rank>, Error>;
+    /// Which rank is on each CPU (`struct cos_oncpu`): to map, and for nobody to write.
+    fn oncpu(&self) -> Result<OwnedFd, Error>;
     /// Once, when the kernel took the scheduler away.
     fn ejected(&mut self) -> Option<Ejection>;
     /// After an ejection; jobs and their tasks are as they were.

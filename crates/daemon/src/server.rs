@@ -21,7 +21,7 @@ use rustix::{
 use sd_notify::NotifyState;
 use std::{
     io,
-    os::fd::OwnedFd,
+    os::fd::{AsFd, OwnedFd},
     time::{Duration, Instant},
 };
 use tracing::{info, warn};
@@ -212,8 +212,9 @@ impl<K: Kernel> Server<K> {
         };
         let caller = self.connections[at].caller;
         let outcome = self.decide(caller, &packet, fd);
-        let (reply, text) = self.reply(caller, outcome);
-        wire::send(&self.connections[at].fd, &reply, &text).ok()?;
+        let (reply, text, beside) = self.reply(caller, outcome);
+        let beside = beside.as_ref().map(OwnedFd::as_fd);
+        wire::send(&self.connections[at].fd, &reply, &text, beside).ok()?;
         (reply.status != abi::COS_CONTROL_MALFORMED).then_some(())
     }
 
@@ -249,7 +250,7 @@ impl<K: Kernel> Server<K> {
         &mut self,
         caller: Caller,
         outcome: Result<Yes, Refusal>,
-    ) -> (abi::cos_control_reply, String) {
+    ) -> (abi::cos_control_reply, String, Option<OwnedFd>) {
         let mut reply = abi::cos_control_reply {
             version: abi::COS_CONTROL_VERSION,
             mode: self.registry.kernel().mode().number(),
@@ -258,7 +259,7 @@ impl<K: Kernel> Server<K> {
         match outcome {
             Ok(yes) => {
                 (reply.job, reply.serial) = (yes.job, yes.serial);
-                (reply, yes.text)
+                (reply, yes.text, yes.beside)
             }
             Err(refusal) => {
                 warn!(
@@ -266,7 +267,7 @@ impl<K: Kernel> Server<K> {
                     caller.pid, caller.uid, refusal.line
                 );
                 reply.status = refusal.status;
-                (reply, refusal.line)
+                (reply, refusal.line, None)
             }
         }
     }

@@ -14,14 +14,15 @@ use rustix::{
     io::Errno,
     net::{
         self, sockopt, AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags,
-        ReturnFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+        ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
+        SocketFlags, SocketType,
     },
 };
 use std::{
     fs::{self, File},
-    io::IoSliceMut,
+    io::{IoSlice, IoSliceMut},
     mem::MaybeUninit,
-    os::fd::OwnedFd,
+    os::fd::{BorrowedFd, OwnedFd},
     path::Path,
 };
 use thiserror::Error;
@@ -149,10 +150,17 @@ pub fn send(
     connection: &OwnedFd,
     reply: &abi::cos_control_reply,
     text: &str,
+    beside: Option<BorrowedFd<'_>>,
 ) -> rustix::io::Result<()> {
     let packet = bytes_of_reply(reply, text.as_bytes());
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-    net::send(connection, &packet, flags).map(drop)
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let fds = beside.as_slice();
+    if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
+        return Err(Errno::NOBUFS);
+    }
+    net::sendmsg(connection, &[IoSlice::new(&packet)], &mut control, flags).map(drop)
 }
 
 /// A text that no packet holds is refused instead of cut.

@@ -6,7 +6,11 @@ use crate::offers::ops_flags;
 use crate::{raw, say, Config, Count, Error, Member, Offers, COUNTS};
 use cosched_policy::Params;
 use libbpf_rs::{Link, MapCore, Object, ObjectBuilder, OpenObject, ProgramInput};
-use std::{fs, io::Read};
+use std::{
+    fs,
+    io::Read,
+    os::fd::{AsFd, OwnedFd},
+};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cosched.bpf.o"));
 
@@ -92,6 +96,7 @@ impl Body {
         let nr_cpus = nr_possible_cpus()?;
         let raw = config.raw(nr_cpus, mode == Mode::Schedule);
         maps::write(&object, "config", 0, &raw)?;
+        maps::freeze(&object, "oncpu")?;
         let mut body = Body {
             object,
             scheduler: None,
@@ -287,9 +292,14 @@ impl Body {
         Ok(text.lines().filter_map(Member::parse).collect())
     }
 
-    /// Who is on @cpu, as it is published.
-    pub fn oncpu(&self, cpu: u32) -> Result<raw::cos_oncpu, Error> {
-        maps::read(&self.object, "oncpu", cpu)
+    /// Which rank is on each CPU: to map, and for nobody to write.
+    pub fn oncpu(&self) -> Result<OwnedFd, Error> {
+        let map = maps::map(&self.object, "oncpu")?;
+        let fd = map.as_fd().try_clone_to_owned();
+        fd.map_err(|error| Error::Map {
+            what: "oncpu",
+            why: error.to_string(),
+        })
     }
 
     /// Whether sched_ext took the scheduler away, and why.

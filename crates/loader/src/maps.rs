@@ -2,7 +2,7 @@
 //! Entries of the arrays that BPF and coschedd share, as plain structs.
 
 use crate::{raw, Error};
-use libbpf_rs::{MapCore, MapFlags, Object};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 
 /// What may be copied to and from a map byte by byte.
 ///
@@ -17,8 +17,6 @@ unsafe impl Plain for raw::cos_kernel_config {}
 unsafe impl Plain for raw::cos_kernel_job {}
 // SAFETY: as above.
 unsafe impl Plain for raw::cos_kernel_exit {}
-// SAFETY: as above.
-unsafe impl Plain for raw::cos_oncpu {}
 // SAFETY: an array of u64.
 unsafe impl Plain for [u64; raw::COS_NR_COUNTS as usize] {}
 
@@ -66,4 +64,14 @@ pub fn write<T: Plain>(
             what: name,
             why: error.to_string(),
         })
+}
+
+/// From now on the programs alone can write @name: no descriptor of it, root's neither, lets
+/// anybody update it or map it to write. (One that is read-only by its mode could not be mapped at all.)
+pub fn freeze(object: &Object, name: &'static str) -> Result<(), Error> {
+    let frozen = MapHandle::try_from(&map(object, name)?).and_then(|map| map.freeze());
+    frozen.map_err(|error| Error::Map {
+        what: name,
+        why: error.to_string(),
+    })
 }

@@ -143,6 +143,22 @@ fn a_job_begins_is_seen_and_ends_with_its_holder() {
 }
 
 #[test]
+fn who_is_on_a_cpu_is_shown_to_jobs_with_the_shim_alone() {
+    let house = House::open("");
+    let begin = |flags| begin(&house.client(), HELD | flags).unwrap().beside;
+    assert!(begin(abi::COS_CONTROL_SHIM).is_none(), "nothing is there");
+    let (mine, theirs) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+    house.fake.state().published = Some(theirs);
+    assert!(begin(0).is_none());
+    let given = begin(abi::COS_CONTROL_SHIM).unwrap();
+    rustix::io::write(&given, b"x").unwrap();
+    let mut byte = [0];
+    rustix::io::read(&mine, &mut byte).unwrap();
+    assert_eq!(byte, *b"x", "it is that descriptor");
+    still_serves(&house);
+}
+
+#[test]
 fn a_pidfd_says_who_joins_and_nobody_else_does() {
     let house = House::open("");
     let mut child: Child = Command::new("sleep").arg("60").spawn().unwrap();
