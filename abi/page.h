@@ -23,7 +23,7 @@
 #include "../policy/policy.h"
 
 #define COS_PAGE_MAGIC 0x45474150534f43ULL	/* "COSPAGE" */
-#define COS_PAGE_VERSION 2
+#define COS_PAGE_VERSION 3
 #define COS_MAX_SLOTS 2048
 #define COS_NO_SLOT (~0u)
 #define COS_AWAITS_ANY (~0ULL)
@@ -50,8 +50,15 @@ enum cos_hook {
 	COS_HOOK_POLL	= 1u << 2,	/* zero-timeout poll, epoll_wait or select */
 };
 
+/* How peers may learn whether its rank is on a CPU; bits of cos_slot.watchable. */
+enum cos_watchable {
+	COS_WATCH_PUBLISHED = 1u << 0,	/* `tid` is who waits, by the number that the kernel body publishes */
+	COS_WATCH_SWITCHES = 1u << 1,	/* its switch record may be had */
+};
+
 /* Which source told that the awaited peer is on or off its CPU. */
 enum cos_source {
+	COS_SRC_PUBLISHED,		/* what the kernel body publishes (kernel.h) */
 	COS_SRC_SWITCHES,		/* the peer's context-switch record (perf) */
 	COS_SRC_SAME_CPU,		/* it last ran on mine */
 	COS_SRC_BEAT,			/* heartbeat of a spinning peer */
@@ -68,6 +75,8 @@ enum cos_source {
 
 #define COS_NR_DELAYS 11		/* bucket i: below 2^(i+2) us, so 4 us to 2 ms; the last: above */
 
+typedef unsigned short u16;
+
 struct cos_slot {
 	/* line 0: written by its rank when it arms, by ringers when they ring */
 	u32 armed;			/* enum cos_armed */
@@ -79,7 +88,7 @@ struct cos_slot {
 	u32 world_rank;
 	u32 pid, tid;
 	u32 boost;			/* futex word of the thread that boosts it (boost.c) */
-	u32 watchable;			/* its switch record may be had */
+	u32 nr_wakes;			/* sleeps ended by a doorbell or packet */
 	u32 rung_at_ns;			/* CLOCK_MONOTONIC of the latest ring, its low half */
 
 	/* line 1: written by its rank */
@@ -89,7 +98,8 @@ struct cos_slot {
 	u64 begin_ns, end_ns;		/* MPI_Init returned, MPI_Finalize entered */
 	u64 cpu_ns;			/* CPU time of the process between the two */
 	u64 nr_calls;			/* of MPI */
-	u32 hook;			/* enum cos_hook, those that fired */
+	u16 hook;			/* enum cos_hook, those that fired */
+	u16 watchable;			/* enum cos_watchable */
 	u32 slice_us;			/* read back; 0 = the scheduler's own */
 	u32 nr_gave;			/* test loops that gave way */
 	u32 nr_boosts;			/* asked for its awaited peers */
@@ -104,7 +114,6 @@ struct cos_slot {
 	u32 nr_rings;			/* doorbells rung at others */
 	u32 nr_yields;
 	u32 source[COS_NR_SOURCES];	/* enum cos_source, looks answered */
-	u32 nr_wakes;			/* sleeps ended by a doorbell or packet */
 
 	/* line 3: written by its rank */
 	_Alignas(64) u32 delay[COS_NR_DELAYS];	/* doorbell to running */

@@ -12,21 +12,24 @@
  *            rank opens it only when it has competitors -> OK
  *   BELL   slot                                   -> OK        + its eventfd
  *   WATCH  slot                                   -> OK        + its switch record
+ *   ONCPU                                         -> OK        + who is on a CPU (kernel.h),
+ *            where coschedd gave it
  */
 #ifndef COS_WIRE_H
 #define COS_WIRE_H
 
 #include "../policy/types.h"
 
-#define COS_WIRE_VERSION 1
+#define COS_WIRE_VERSION 2
 
-enum cos_ask_kind { COS_ASK_JOIN = 1, COS_ASK_OFFER, COS_ASK_BELL, COS_ASK_WATCH };
+enum cos_ask_kind { COS_ASK_JOIN = 1, COS_ASK_OFFER, COS_ASK_BELL, COS_ASK_WATCH,
+		    COS_ASK_ONCPU };
 
 enum cos_reply_status {
 	COS_REPLY_OK,
 	COS_REPLY_VERSION,		/* the keeper speaks another version */
 	COS_REPLY_FULL,			/* no free slot */
-	COS_REPLY_NONE,			/* no such slot, or it has no such descriptor */
+	COS_REPLY_NONE,			/* no such slot or descriptor */
 };
 
 struct cos_ask {

@@ -4,6 +4,8 @@
  *
  * A preempted rank cannot say that it is. The sources, best first:
  *
+ *   published what the kernel body publishes, where coschedd gives it (published.c): some
+ *             loads, and it costs a rank nothing more at its switches
  *   switches  each rank opens the kernel's record of its own context switches (a perf
  *             software event; an ordinary user may where perf_event_paranoid <= 2)
  *             and lets its peers map it. Every switch appends one 8-byte record, so the
@@ -70,13 +72,13 @@ void oncpu_offer(void)
 			return;
 	}
 	ioctl(own_record, PERF_EVENT_IOC_ENABLE, 0);
-	__atomic_store_n(&cos_shim.me->watchable, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_or(&cos_shim.me->watchable, COS_WATCH_SWITCHES, __ATOMIC_RELEASE);
 }
 
 /* The competitors left: switches are cheap again. We run, so the count stays even. */
 void oncpu_withdraw(void)
 {
-	__atomic_store_n(&cos_shim.me->watchable, 0, __ATOMIC_RELEASE);
+	__atomic_fetch_and(&cos_shim.me->watchable, ~COS_WATCH_SWITCHES, __ATOMIC_RELEASE);
 	if (own_record >= 0)
 		ioctl(own_record, PERF_EVENT_IOC_DISABLE, 0);
 }
@@ -89,9 +91,10 @@ void oncpu_start(void)
 
 static switches *record_of(u32 slot)
 {
+	u32 how = __atomic_load_n(&cos_shim.page->slot[slot].watchable, __ATOMIC_ACQUIRE);
 	int fd;
 
-	if (!watched || !__atomic_load_n(&cos_shim.page->slot[slot].watchable, __ATOMIC_ACQUIRE))
+	if (!watched || !(how & COS_WATCH_SWITCHES))
 		return MAP_FAILED;
 	if (!watched[slot]) {
 		fd = page_peer_fd(COS_ASK_WATCH, slot);
@@ -167,9 +170,12 @@ static u32 seen_by_beat(const struct cos_slot *peer)
 static u32 on_or_off(u32 s, u64 waited_ns)
 {
 	struct cos_slot *peer = &cos_shim.page->slot[s];
-	switches *record = record_of(s);
-	u32 state;
+	u32 state = published_state(peer);
+	switches *record;
 
+	if (state)
+		return answered(COS_SRC_PUBLISHED, state);
+	record = record_of(s);
 	if (record != MAP_FAILED)
 		return answered(COS_SRC_SWITCHES, seen_by_switches(record));
 	if (peer->cpu == cos_shim.me->cpu)
@@ -216,7 +222,7 @@ u32 oncpu_awaited(const struct cos_peers *awaits, u64 waited_ns)
 	bool waking = false, unknown = false;
 
 	if (!set)
-		return 0;
+		return answered(COS_SRC_UNKNOWN, 0);
 	for (; set; set &= set - 1) {
 		u32 s = (u32)__builtin_ctzll(set);
 		u32 state;

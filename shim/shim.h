@@ -9,6 +9,7 @@
  *   collective.c  who cannot have sent what a member of a collective waits for
  *   trail.c     has the library moved on since?
  *   oncpu.c     is the awaited peer on a CPU? which ranks of ours want this one?
+ *   published.c ... as the kernel body publishes it
  *   outsiders.c does anyone else compete for it?
  *   boost.c     asking a peer's CPU to choose again
  *   page.c      joining the node's job page, and its descriptors
@@ -95,6 +96,7 @@ struct cos_thread {
 	u32 source;			/* enum cos_source of the latest look */
 	bool yields_at_once;		/* the latest verdict of any wait was to yield */
 	u64 decided_at_ns;
+	u64 slept_at_ns;		/* the latest real sleep began */
 	u64 boost_ns;			/* first interval of asking for the peer's boost */
 	struct cos_task task;		/* policy's */
 };
@@ -148,6 +150,12 @@ struct cos_company {
 };
 struct cos_company oncpu_company(u64 now);
 bool read_proc(u32 pid, const char *name, char *text, size_t size);
+
+/* published.c */
+void published_start(void);
+void published_tell(void);
+bool published_told(void);
+u32 published_state(const struct cos_slot *peer);
 
 /* outsiders.c */
 void outsiders_start(void);

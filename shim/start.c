@@ -68,6 +68,7 @@ static void after_init(int failed, int provided)
 	cos_shim.threaded = provided >= THREAD_MULTIPLE;
 	peers_start();
 	oncpu_start();
+	published_start();
 	outsiders_start();
 	slice_start();
 	cos_shim.me->begin_ns = now_ns();

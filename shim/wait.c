@@ -29,6 +29,7 @@
 #define CLOCK_EVERY 4			/* passes */
 #define SHORTEST_SLEEP_NS 5000000ULL
 #define LONGEST_SLEEP_NS 50000000ULL
+#define SURELY_ASLEEP_NS 100000		/* longer than asking for boosts takes, and finding the bell rung */
 #define EMPTY_TESTS 256
 #define QUICK_YIELDS 16
 #define QUICK_FOR_NS 5000000ULL
@@ -118,6 +119,8 @@ static void sleep_end(struct cos_thread *self, enum cos_ended ended, bool hidden
 {
 	u64 now = now_ns();
 
+	if (now - self->accounted_at_ns >= SURELY_ASLEEP_NS)
+		self->slept_at_ns = self->accounted_at_ns;
 	account(self, now, &cos_shim.me->blocked_ns);
 	if (!cos_shim.threaded)
 		leave();
@@ -193,18 +196,23 @@ void wait_asleep(enum cos_ended (*nap)(void *, u64), void *arg)
 
 /* ---- deciding -------------------------------------------------------------------- */
 
-/* What only a rank with competitors needs, and a free machine need not pay for. */
+/*
+ * What only a rank with competitors needs, and a free machine need not pay for; its switch record
+ * only where its peers are not told by the kernel body.
+ */
 static void meet_competition(u32 competing)
 {
+	enum { ALONE, TOLD, UNTOLD };
 	static u32 met;
+	u32 now = !competing ? ALONE : published_told() ? TOLD : UNTOLD;
 
-	if (__atomic_exchange_n(&met, competing, __ATOMIC_RELAXED) == competing)
+	if (__atomic_exchange_n(&met, now, __ATOMIC_RELAXED) == now)
 		return;
-	if (!competing) {
+	if (now == ALONE) {
 		oncpu_withdraw();
 		return;
 	}
-	if (!outsiders_ranks_outnumber_cpus())
+	if (now == UNTOLD && !outsiders_ranks_outnumber_cpus())
 		oncpu_offer();
 	boost_start();
 	boost_follow(current_cpu());
@@ -328,6 +336,7 @@ static void begin(struct cos_thread *self)
 	self->nr_arms = 0;
 	cos_shim.me->cpu = current_cpu();
 	cos_shim.me->beat_at_ns = self->began_at_ns;
+	published_tell();
 	set_state(COS_RANK_SPINNING);
 	decide(self, self->began_at_ns);
 }

@@ -60,9 +60,9 @@ impl Daemon {
         serde_json::from_slice(&self.ask(args).stdout).expect("it prints JSON")
     }
 
-    /// Polls for at most 10 s.
+    /// Polls for at most a minute, or a little more.
     pub fn wait_for(&self, what: &str, mut holds: impl FnMut() -> bool) {
-        for _ in 0..500 {
+        for _ in 0..3000 {
             if holds() {
                 return;
             }

@@ -15,7 +15,9 @@ fn main() {
 
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("abi.rs");
     builder
-        .allowlist_type("cos_(page|slot|params|ask|reply|control|hook|source|reason|rank_state).*")
+        .allowlist_type(
+            "cos_(page|slot|params|ask|reply|control|hook|source|watchable|reason|rank_state).*",
+        )
         .allowlist_var("COS_.*")
         .prepend_enum_name(false)
         .derive_default(true)

@@ -90,7 +90,7 @@ static void babble(void)
 				noise[j] = (unsigned char)mrand48();
 			if (i % 2)
 				memcpy(noise, &(struct cos_ask){ COS_WIRE_VERSION,
-					(u32)mrand48() % 5, 1, 7, (u32)mrand48(), 1, 1 },
+					(u32)mrand48() % 6, 1, 7, (u32)mrand48(), 1, 1 },
 				       sizeof(struct cos_ask));
 			send(fd, noise, i % 2 ? sizeof(struct cos_ask) : (size_t)mrand48() % 256,
 			     MSG_NOSIGNAL | MSG_DONTWAIT);

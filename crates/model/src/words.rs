@@ -5,8 +5,14 @@ use crate::abi;
 use serde::Serialize;
 
 /// Which source told whether the peer is on its CPU, in the order of `cos_slot.source`.
-pub const SOURCES: [&str; abi::COS_NR_SOURCES as usize] =
-    ["switches", "same_cpu", "beat", "proc", "unknown"];
+pub const SOURCES: [&str; abi::COS_NR_SOURCES as usize] = [
+    "published",
+    "switches",
+    "same_cpu",
+    "beat",
+    "proc",
+    "unknown",
+];
 
 /// What a rank was doing when its slot was last written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -15,7 +15,7 @@ use cosched_control::{document::Job, Client, Error, Joiner, Mode, Reply, Wish, P
 use cosched_model::abi;
 use cosched_policy::{Body, Preset};
 use serde::de::DeserializeOwned;
-use std::{env, time::Duration};
+use std::{env, os::fd::OwnedFd, time::Duration};
 
 /// `run` waits no longer for a daemon that is stopped.
 const SOON: Duration = Duration::from_secs(1);
@@ -120,6 +120,7 @@ pub struct Held {
     daemon: Daemon,
     job: u32,
     serial: u64,
+    oncpu: Option<OwnedFd>,
 }
 
 impl Daemon {
@@ -135,6 +136,7 @@ impl Daemon {
             daemon: self,
             job: reply.job,
             serial: reply.serial,
+            oncpu: reply.beside,
         })
     }
 }
@@ -143,6 +145,11 @@ impl Held {
     /// What lets the command join before it is executed.
     pub fn joiner(&self) -> Joiner {
         self.daemon.client.joiner(self.job, self.serial)
+    }
+
+    /// Which rank is on each CPU, where the daemon lets us read it; taken once.
+    pub fn take_oncpu(&mut self) -> Option<OwnedFd> {
+        self.oncpu.take()
     }
 
     /// What was counted so far; nothing where the daemon is gone.

@@ -10,7 +10,6 @@ mod limits;
 mod linux;
 mod mpi;
 
-use crate::daemon;
 use anyhow::Result;
 use serde::Serialize;
 use std::{io::Write, process::ExitCode};
@@ -94,7 +93,7 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     machine.extend(limits::facts());
     let shim = limits::shim();
     let mpi = mpi::find();
-    let daemon = daemon::find().map(|daemon| (daemon.mode, daemon.why));
+    let daemon = body::told()?;
     let runs = shim.is_there() && !mpi.is_empty();
     let bodies = body::facts(&machine, &shim, &mpi, daemon);
     machine.push(shim);

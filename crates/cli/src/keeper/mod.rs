@@ -78,18 +78,20 @@ pub struct Keeper {
     listener: OwnedFd,
     clients: Vec<Client>,
     deposits: Vec<Deposit>,
+    oncpu: Option<OwnedFd>,
     crowded_until: Option<Instant>,
 }
 
 impl Keeper {
-    /// Of this page, on this socket (see [`listen`]).
-    pub fn new(page: Arc<JobPage>, listener: OwnedFd) -> Self {
+    /// Of this page, on this socket (see [`listen`]); @oncpu: what coschedd gave for ranks to map.
+    pub fn new(page: Arc<JobPage>, listener: OwnedFd, oncpu: Option<OwnedFd>) -> Self {
         let (clients, deposits) = (Vec::new(), Vec::new());
         Keeper {
             page,
             listener,
             clients,
             deposits,
+            oncpu: oncpu.filter(socket::is_bpf_map),
             crowded_until: None,
         }
     }
@@ -256,6 +258,7 @@ impl Keeper {
         let fd = match ask.kind {
             abi::COS_ASK_BELL => of_slot.and_then(|d| d.bell.as_ref()),
             abi::COS_ASK_WATCH => of_slot.and_then(|d| d.switches.as_ref()),
+            abi::COS_ASK_ONCPU => self.oncpu.as_ref(),
             _ => return None,
         };
         Some(fd.map(AsFd::as_fd))

@@ -115,6 +115,11 @@ pub fn is_switch_record(fd: &OwnedFd) -> bool {
     kind_of(fd).is_some_and(|kind| kind == "anon_inode:[perf_event]")
 }
 
+/// A map of the kernel body's?
+pub fn is_bpf_map(fd: &OwnedFd) -> bool {
+    kind_of(fd).is_some_and(|kind| kind == "anon_inode:bpf-map")
+}
+
 fn kind_of(fd: &OwnedFd) -> Option<String> {
     let link = fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()?;
     link.into_os_string().into_string().ok()

@@ -21,9 +21,17 @@ struct House {
 
 impl House {
     fn open(nr_slots: u32) -> House {
+        House::open_with(nr_slots, None)
+    }
+
+    fn open_with(nr_slots: u32, oncpu: Option<OwnedFd>) -> House {
         let dir = tempfile::tempdir().unwrap();
         let page = Arc::new(JobPage::new(nr_slots, &[0; 424], 100).unwrap());
-        let mut keeper = Keeper::new(page.clone(), listen(&dir.path().join("sock")).unwrap());
+        let mut keeper = Keeper::new(
+            page.clone(),
+            listen(&dir.path().join("sock")).unwrap(),
+            oncpu,
+        );
         let stop = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
         let leave = Leave::WhenTold(stop.try_clone().unwrap());
         let thread = Some(thread::spawn(move || keeper.serve(&leave)));
@@ -181,6 +189,7 @@ fn says_what_it_does_not_have() {
         (abi::COS_ASK_BELL, 0),
         (abi::COS_ASK_WATCH, 0),
         (abi::COS_ASK_BELL, u32::MAX),
+        (abi::COS_ASK_ONCPU, 0),
     ] {
         assert_eq!(
             request(&a, &ask(kind, slot), &[]).0.status,
@@ -198,6 +207,16 @@ fn says_what_it_does_not_have() {
         ..ask(abi::COS_ASK_JOIN, 1)
     };
     assert_eq!(request(&b, &other, &[]).0.status, abi::COS_REPLY_VERSION);
+}
+
+#[test]
+fn what_is_no_map_is_not_handed_out_as_one() {
+    let null = OwnedFd::from(File::open("/dev/null").unwrap());
+    let house = House::open_with(1, Some(null));
+    let a = house.client();
+    request(&a, &ask(abi::COS_ASK_JOIN, 0), &[]);
+    let (answer, fds) = request(&a, &ask(abi::COS_ASK_ONCPU, 0), &[]);
+    assert_eq!((answer.status, fds.len()), (abi::COS_REPLY_NONE, 0));
 }
 
 #[test]
@@ -234,7 +253,7 @@ fn survives_garbage_and_who_does_not_read() {
             let mut bytes = vec![0u8; rng.random_range(1..80)];
             rng.fill(&mut bytes[..]);
             if rng.random_bool(0.5) {
-                let mut wild = ask(rng.random_range(0..5), rng.random());
+                let mut wild = ask(rng.random_range(0..6), rng.random());
                 wild.job = rng.random();
                 bytes = bytes_of(&wild);
             }
@@ -255,7 +274,7 @@ fn survives_garbage_and_who_does_not_read() {
 fn leaves_when_no_one_comes() {
     let dir = tempfile::tempdir().unwrap();
     let page = Arc::new(JobPage::new(1, &[0; 424], 0).unwrap());
-    let mut keeper = Keeper::new(page, listen(&dir.path().join("sock")).unwrap());
+    let mut keeper = Keeper::new(page, listen(&dir.path().join("sock")).unwrap(), None);
     let patience = Duration::from_millis(200);
     keeper
         .serve(&Leave::WhenIdle {

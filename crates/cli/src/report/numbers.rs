@@ -202,7 +202,7 @@ impl Rank {
             wall,
             computing: wall.map(|wall| wall.saturating_sub(waiting)),
             cpu: wall.map(|_| Nanos(slot.cpu_ns)),
-            hook: hook_names(slot.hook),
+            hook: hook_names(slot.hook.into()),
             slice_us: slot.slice_us,
             counters,
         }
@@ -281,7 +281,7 @@ pub mod tests {
             nr_blocks: 1000,
             nr_wakes: 990,
             nr_rings: 980,
-            hook: abi::COS_HOOK_YIELD,
+            hook: abi::COS_HOOK_YIELD as u16,
             slice_us: 100,
             ..Default::default()
         };

@@ -97,7 +97,7 @@ fn stay(socket: &Path) -> Result<()> {
         last: LAST,
     };
     keeper::raise_descriptor_limit();
-    Keeper::new(page, listener)
+    Keeper::new(page, listener, None)
         .serve(&leave)
         .context("the keeper's poll loop failed")
 }

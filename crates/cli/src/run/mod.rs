@@ -102,12 +102,13 @@ pub fn main(args: Args) -> Result<ExitCode> {
     if args.no_shim {
         return untouched::main(&args.policy, &args.command);
     }
-    let (policy, held) = settle(&args)?;
+    let (policy, mut held) = settle(&args)?;
     let slice_us = slice_us(args.slice, &policy);
     let report = args.report.open(&args.command, &policy, slice_us)?;
     let shim = launch::find_shim()?;
     house::sweep();
-    let service = match Service::start(&policy, slice_us) {
+    let oncpu = held.as_mut().and_then(Held::take_oncpu);
+    let service = match Service::start(&policy, slice_us, oncpu) {
         Ok(service) => service,
         Err(error) => {
             eprintln!("cosched: {error:#}; running the command without cosched");
@@ -212,13 +213,13 @@ struct Service {
 }
 
 impl Service {
-    fn start(policy: &Resolved, slice_us: u32) -> Result<Service> {
+    fn start(policy: &Resolved, slice_us: u32, oncpu: Option<OwnedFd>) -> Result<Service> {
         let nr_slots = abi::COS_MAX_SLOTS;
         let page = Arc::new(JobPage::new(nr_slots, &policy.params().bytes(), slice_us)?);
         let house = House::build()?;
         let stop = eventfd(0, EventfdFlags::CLOEXEC).context("cannot create an eventfd")?;
         let leave = Leave::WhenTold(stop.try_clone().context("cannot duplicate an eventfd")?);
-        let mut keeper = Keeper::new(page.clone(), keeper::listen(&house.socket())?);
+        let mut keeper = Keeper::new(page.clone(), keeper::listen(&house.socket())?, oncpu);
         let thread = thread::Builder::new()
             .name("keeper".into())
             .spawn(move || keeper.serve(&leave))
