@@ -6,6 +6,7 @@ pub mod attack;
 pub mod coschedd;
 pub mod inside;
 pub mod job;
+pub mod live;
 pub mod observer;
 
 use std::{

@@ -13,6 +13,7 @@ use std::{
     process::{Child, Command, Stdio},
     time::Duration,
 };
+use tempfile::TempDir;
 
 /// Set inside: where the helpers of tests/guest lie.
 const INSIDE: &str = "COSCHED_TEST_INSIDE";
@@ -26,28 +27,23 @@ pub type Check<T> = (&'static str, fn(&mut T));
 /// Boots, and runs the calling test's program again with @test alone; all its checks must have passed.
 /// Inside, @checks run on what @prepare gives.
 pub fn checks<T>(test: &str, timeout: Duration, prepare: fn() -> T, checks: &[Check<T>]) {
-    if env::var_os(INSIDE).is_some() {
+    if is_inside() {
         return run_inside(prepare, checks);
     }
     let Some(guest) = need(test, guest()) else {
         return;
     };
-    let tools = tempfile::tempdir().expect("a writable folder");
-    for entry in root().join("tests/guest").read_dir().expect("it is there") {
-        let source = entry.expect("readable").path();
-        c_program(tools.path(), &source, &["-O2"]);
-    }
-    let job = Job::new(env::current_exe().expect("this program"))
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
-        .env(INSIDE, tools.path())
-        .env("RUST_BACKTRACE", "0")
-        .timeout(timeout);
+    let (tools, job) = job(
+        &["--exact", test, "--nocapture", "--test-threads=1"],
+        timeout,
+    );
     let kills = env::var(KILLS).unwrap_or_default();
     let job = match kills.as_str() {
         "" => job,
         kills => job.env(KILLS, kills),
     };
     let outcome = guest.run(&job).unwrap_or_else(|error| panic!("{error}"));
+    drop(tools);
     let said = String::from_utf8_lossy(&outcome.stdout);
     let notes = said.lines().filter_map(|line| line.strip_prefix("NOTE "));
     notes.for_each(|note| println!("{note}"));
@@ -58,6 +54,26 @@ pub fn checks<T>(test: &str, timeout: Duration, prepare: fn() -> T, checks: &[Ch
         "{passed} of {} checks passed:\n{whole}",
         checks.len()
     );
+}
+
+/// Whether this is the guest.
+pub fn is_inside() -> bool {
+    env::var_os(INSIDE).is_some()
+}
+
+/// This program again with @args, in a guest; the helpers of tests/guest lie in the folder.
+pub fn job(args: &[&str], timeout: Duration) -> (TempDir, Job) {
+    let tools = tempfile::tempdir().expect("a writable folder");
+    for entry in root().join("tests/guest").read_dir().expect("it is there") {
+        let source = entry.expect("readable").path();
+        c_program(tools.path(), &source, &["-O2"]);
+    }
+    let job = Job::new(env::current_exe().expect("this program"))
+        .args(args)
+        .env(INSIDE, tools.path())
+        .env("RUST_BACKTRACE", "0")
+        .timeout(timeout);
+    (tools, job)
 }
 
 fn run_inside<T>(prepare: fn() -> T, checks: &[Check<T>]) {

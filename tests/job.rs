@@ -143,11 +143,18 @@ pub fn built(name: &str) -> PathBuf {
     path
 }
 
-/// Tests lie in `target/PROFILE/deps`; what they test in `target/release`.
+/// Tests lie in `target/PROFILE/deps`, programs above; what both use in `target/release`.
 pub(crate) fn release() -> PathBuf {
-    let test = env::current_exe().expect("/proc is mounted");
-    let target = test.ancestors().nth(3).expect("below the target directory");
-    target.join("release")
+    let this = env::current_exe().expect("/proc is mounted");
+    let folder = this.parent().expect("a file lies in a folder");
+    let is_test = folder.ends_with("deps");
+    let profile = if is_test {
+        folder.parent()
+    } else {
+        Some(folder)
+    };
+    let target = profile.and_then(Path::parent);
+    target.expect("below the target directory").join("release")
 }
 
 /// Bytes that a program printed.

@@ -11,8 +11,10 @@
 #define WORKLOAD_PHASE_H
 
 #include "common.h"
+#include <fcntl.h>
 #include <mpi.h>
 #include <stdarg.h>
+#include <unistd.h>
 
 struct phase {
 	int rank, ranks;
@@ -48,6 +50,28 @@ WL_FN void phase_calibrate(uint64_t *spins, double grain_us)
 	if (!*spins && !rank)
 		*spins = wl_calibrate(grain_us);
 	MPI_Bcast(spins, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+}
+
+/*
+ * For programs that begin together with others: rank 0 waits until who opened the FIFO at @path to
+ * write, which tells that this rank is there, closes it. The others meet it in phase_begin().
+ */
+WL_FN void phase_gate(const struct phase *p, const char *path)
+{
+	char byte;
+	int gate;
+
+	if (p->rank || !path)
+		return;
+	gate = open(path, O_RDONLY);
+	if (gate < 0) {
+		fprintf(stderr, "%s: cannot open the FIFO %s: %s\n",
+			program_invocation_short_name, path, strerror(errno));
+		MPI_Abort(MPI_COMM_WORLD, 2);
+	}
+	while (read(gate, &byte, 1) > 0)
+		;
+	close(gate);
 }
 
 WL_FN void phase_begin(struct phase *p)

@@ -13,6 +13,7 @@
 #define RESIDUAL_EVERY 10
 
 static uint64_t size = 128, iterations = 300000;
+static const char *gate;
 
 /* Rows 1..nr are ours, 0 and nr + 1 the neighbours'; columns 0 and size + 1 edges. */
 struct block {
@@ -119,6 +120,7 @@ int main(int argc, char **argv)
 	const struct wl_option options[] = {
 		{ "size", WL_COUNT, &size, "rows and columns of the grid" },
 		{ "iterations", WL_COUNT, &iterations, "sweeps over the grid" },
+		{ "gate", WL_TEXT, &gate, "a FIFO: begin when its writer closes it" },
 		{ 0 },
 	};
 	struct phase p;
@@ -132,6 +134,7 @@ int main(int argc, char **argv)
 	if (size < (uint64_t)p.ranks)
 		phase_refuse(&p, "each needs a row of the grid; raise --size");
 	b = block_of(&p);
+	phase_gate(&p, gate);
 	phase_begin(&p);
 	residual = solve(&b);
 	p.checksum = checksum(&b);

@@ -9,7 +9,7 @@ use anyhow::Result;
 
 use crate::tree::{output, run, which, Missing};
 
-const PACKAGES: [(&str, &str); 23] = [
+const PACKAGES: [(&str, &str); 24] = [
     ("gcc", "the shim and what the workloads' compilers call"),
     ("make", "make test, make demo"),
     (
@@ -38,6 +38,7 @@ const PACKAGES: [(&str, &str); 23] = [
         "qemu-system-x86",
         "guests with a sched_ext kernel; brings virtiofsd",
     ),
+    ("ghostscript", "a competitor in S1's mixed workload"),
     ("kmod", "the modules of that kernel"),
 ];
 
