@@ -33,7 +33,7 @@ pub fn cells(name: &str) -> Vec<Cell> {
         }
         "grain" => {
             let those: Vec<_> = SCHEDULERS.into_iter().filter(|it| it.sleeps).collect();
-            let mut all = of_all(&those, "barrier", &[1, 2], &[78, 3000, 30_000]);
+            let mut all = of_all(&those, "barrier", &[0, 1, 2], &[78, 3000, 30_000]);
             for cell in &mut all {
                 cell.seconds = if cell.grain_us > 10_000 { 5.0 } else { 2.0 };
             }

@@ -165,6 +165,50 @@ fn figures_readme_and_claims_come_from_the_record() {
 }
 
 #[test]
+fn what_was_measured_is_judged_beside_what_was_simulated() {
+    let small = Small::new();
+    let paper = small.path.parent().unwrap().join("paper.toml");
+    let list = "title = \"Tests\"\n[[claim]]\nid = \"T.1\"\ntext = \"spinning is slower\"\n";
+    fs::write(&paper, list).unwrap();
+    let live = r#"
+measured = ["by hand"]
+jobs = ["job"]
+[[factor]]
+name = "wait"
+level = [{ name = "spin" }, { name = "block" }]
+[[claim]]
+id = "T.1"
+text = "spinning is slower here"
+job = "job"
+metric = "response_s"
+where = { wait = "spin" }
+against = { wait = "block" }
+at_least = 1
+"#;
+    fs::write(small.path.join("live.toml"), live).unwrap();
+    let record = "wait,job,response_s\nspin,job,2\nblock,job,4\n";
+    fs::write(small.path.join("live.csv"), record).unwrap();
+    small.sim(&["run"]).code(0);
+    let claims = small.path.join("claims.md");
+    let figure = ["figure", "--claims", claims.to_str().unwrap()];
+    small.sim(&figure).code(0);
+    let text = small.bytes("claims.md");
+    assert!(text.contains("| T.1 | spinning is slower | **reproduced** | not reproduced |"));
+    assert!(text.contains("Live: not reproduced\n\n- **fails**: spinning is slower here"));
+    let readme = small.bytes("README.md");
+    assert!(readme.contains("## On a running Linux") && readme.contains("| block | 4.000 |"));
+    let reason = list.to_owned() + "not_live = \"it needs wings\"\n";
+    fs::write(&paper, reason).unwrap();
+    small.sim(&figure).code(2).stderr(contains("T.1"));
+    fs::write(&paper, list).unwrap();
+    fs::write(small.path.join("live.csv"), "wait,job\nhope,job\n").unwrap();
+    small
+        .sim(&figure)
+        .code(2)
+        .stderr(contains("no level \"hope\""));
+}
+
+#[test]
 fn the_bench_prints_both_queues() {
     let mut command = Command::cargo_bin("cosched").unwrap();
     let bench = command

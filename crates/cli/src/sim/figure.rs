@@ -8,6 +8,7 @@
 use super::check::{sensitivity, verdicts, word};
 use super::claims;
 use super::folder::Folder;
+use super::live;
 use crate::plot::{self, bounds, panel, Axes, Curve};
 use anyhow::{Context, Result};
 use cosched_sim::experiment::sweep::{lets_in, Selection};
@@ -148,7 +149,7 @@ fn values(folder: &Folder, record: &Record, figure: &Figure, at: &Selection) -> 
         .plan
         .points
         .iter()
-        .filter(|point| lets_in(&folder.experiment, at, &point.levels));
+        .filter(|point| lets_in(&folder.experiment.factors, at, &point.levels));
     points
         .flat_map(|point| record.values(&point.levels, &figure.job, metric))
         .collect()
@@ -212,6 +213,7 @@ fn readme(folder: &Folder, record: &Record, drawings: &[Drawing]) -> Result<Stri
         "\n## Verdicts\n\n{}",
         verdict_table(&verdicts(folder)?)
     )?;
+    text += &live::section(folder)?;
     if !it.deviations.is_empty() {
         writeln!(text, "\n## Assumptions and deviations\n")?;
         for deviation in &it.deviations {
@@ -269,7 +271,8 @@ fn column(drawing: &Drawing, cell: impl Fn(&Curve) -> String) -> String {
         .join(" | ")
 }
 
-fn verdict_table(verdicts: &[(&Claim, Judged)]) -> String {
+/// A line for each claim.
+pub fn verdict_table(verdicts: &[(&Claim, Judged)]) -> String {
     let mut text =
         String::from("| claim | verdict | from | unstated parameters |\n|---|---|---|---|\n");
     for (claim, judged) in verdicts {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The folder of an experiment: its file, its records, and how both are named.
 //!
+//! `live.toml` and `live.csv` are what was measured on a running Linux beside what is simulated.
 //! `experiment.toml` is what a person writes; `record.csv` is the record, `quick.csv` that of the
 //! short variant; `record.2-of-3.csv` holds one of three shards until all are put together, and
 //! `record.before.csv` is the record while a new one is made in its place.
@@ -8,7 +9,7 @@
 use crate::fault::Fault;
 use anyhow::{Context, Result};
 use cosched_sim::experiment::record::{Record, RecordError};
-use cosched_sim::experiment::{Experiment, Plan};
+use cosched_sim::experiment::{Experiment, Live, Measured, Plan};
 use std::path::{Path, PathBuf};
 
 /// What made a record.
@@ -103,6 +104,21 @@ impl Folder {
         let mut record = Record::read(&self.experiment, path).map_err(fault)?;
         record.keep(&self.plan, revision, path).map_err(fault)?;
         Ok(record)
+    }
+
+    /// What was measured of it on a running Linux, if anything: `live.toml` and `live.csv`.
+    pub fn live(&self) -> Result<Option<(Live, Measured)>> {
+        let path = self.dir.join("live.toml");
+        if !path.exists() {
+            return Ok(None);
+        }
+        let usage = |path: &Path, why: String| Fault::Usage(format!("{}: {why}", path.display()));
+        let text = std::fs::read_to_string(&path).map_err(|e| usage(&path, e.to_string()))?;
+        let live = Live::parse(&text).map_err(|error| usage(&path, error.to_string()))?;
+        let record = path.with_extension("csv");
+        let text = std::fs::read_to_string(&record).map_err(|e| usage(&record, e.to_string()))?;
+        let measured = live.read(&text).map_err(|why| usage(&record, why))?;
+        Ok(Some((live, measured)))
     }
 
     /// The record, whole.

@@ -12,6 +12,7 @@ mod check;
 mod claims;
 mod figure;
 mod folder;
+mod live;
 mod order;
 mod run;
 mod trace;

@@ -183,7 +183,7 @@ fn simulate_all(folder: &Folder, runs: &[Run], journal: &mut Journal) -> Result<
     let made = runs.par_iter().map(|run| -> Result<Vec<Row>> {
         let scenario = scenario_of(*run);
         let outcome = simulate(&scenario, &mut ()).map_err(|error| {
-            let place = place(&folder.experiment, &run.0.levels);
+            let place = place(&folder.experiment.factors, &run.0.levels);
             let (name, replication) = (folder.name(), run.1);
             Fault::Usage(format!(
                 "{name}: {place} replication {replication}: {error}"

@@ -76,9 +76,9 @@ fn point(args: &Args) -> Result<Scenario> {
         .iter()
         .map(|(factor, level)| (factor.clone(), level.as_str().into()));
     let at: Selection = pairs.collect();
-    check_selection(&folder.experiment, &at).map_err(Fault::Usage)?;
+    check_selection(&folder.experiment.factors, &at).map_err(Fault::Usage)?;
     let mut points = folder.plan.points.into_iter();
-    let found = points.find(|point| lets_in(&folder.experiment, &at, &point.levels));
+    let found = points.find(|point| lets_in(&folder.experiment.factors, &at, &point.levels));
     let found = found.ok_or_else(|| Fault::Usage("no point has these levels".into()))?;
     Ok(found.scenario)
 }

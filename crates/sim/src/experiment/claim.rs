@@ -14,10 +14,11 @@
 
 mod judge;
 
-pub use judge::judge;
+pub(super) use judge::at_points;
+pub use judge::{judge, Values};
 
 use super::sweep::{self, lets_in, level_name, Selection};
-use super::{check_metric, Experiment};
+use super::{check_metric, Factor};
 use crate::statistics::Statistic;
 use judge::Judge;
 use serde::Deserialize;
@@ -127,7 +128,7 @@ struct Quantity {
 }
 
 impl Claim {
-    pub(super) fn check(&self, experiment: &Experiment, jobs: &[String]) -> Result<(), String> {
+    pub(super) fn check(&self, factors: &[Factor], jobs: &[String]) -> Result<(), String> {
         check_metric(&self.metric, &self.job, jobs)?;
         let ascending = self
             .ascending
@@ -135,11 +136,11 @@ impl Claim {
             .map(|(k, v)| (k.clone(), toml::Value::Array(v.clone())));
         let ascending: Selection = ascending.collect();
         for selection in [&self.at, &self.against, &ascending] {
-            sweep::check_selection(experiment, selection)?;
+            sweep::check_selection(factors, selection)?;
         }
         let along = self.rises_with.iter().chain(&self.falls_with);
         for factor in along.chain(&self.at_some).chain(&self.at_none) {
-            experiment.factor(factor)?;
+            sweep::factor(factors, factor)?;
         }
         if !self.at_some.is_empty() && !self.at_none.is_empty() {
             return Err("write one of: at_some, at_none".into());
@@ -168,7 +169,7 @@ impl Claim {
             return Err("fair and common are about at_most alone, or at_least of take max".into());
         }
         for factor in &self.common {
-            experiment.factor(factor)?;
+            sweep::factor(factors, factor)?;
         }
         let mut bounds = self.at_least.iter().chain(&self.at_most).chain(&self.fair);
         if !bounds.all(|bound| bound.is_finite()) {
@@ -183,10 +184,9 @@ impl Claim {
     /// The quantity at each selected point of `plan`; the error says what is missing.
     fn quantities(&self, judge: &Judge) -> Result<Vec<Quantity>, String> {
         let mut all = Vec::new();
-        for point in &judge.plan.points {
-            let levels = &point.levels;
-            let wanted = lets_in(judge.experiment, &self.at, levels)
-                && lets_in(judge.experiment, &judge.variant, levels);
+        for levels in judge.points {
+            let wanted = lets_in(judge.factors, &self.at, levels)
+                && lets_in(judge.factors, &judge.variant, levels);
             if !wanted {
                 continue;
             }

@@ -14,11 +14,13 @@
 
 mod assign;
 pub mod claim;
+pub mod live;
 pub mod metrics;
 pub mod record;
 pub mod sweep;
 
 pub use claim::{judge, Claim, Judged, Verdict};
+pub use live::{Live, Measured};
 pub use record::{Record, Row};
 pub use sweep::{level_name, Factor, Level, Plan, Point, Quick, Selection};
 
@@ -109,7 +111,7 @@ impl Experiment {
         for claim in &self.claims {
             let named = |why| format!("claim {:?} ({}): {why}", claim.id, claim.text);
             one_line(&claim.id).map_err(named)?;
-            claim.check(self, &jobs).map_err(named)?;
+            claim.check(&self.factors, &jobs).map_err(named)?;
         }
         for (i, figure) in self.figures.iter().enumerate() {
             let named = |why| format!("figure {:?}: {why}", figure.name);
@@ -139,11 +141,7 @@ impl Experiment {
 
     /// The factor of that name.
     pub fn factor(&self, name: &str) -> Result<&Factor, String> {
-        let found = self.factors.iter().find(|factor| factor.name == name);
-        found.ok_or_else(|| {
-            let names: Vec<&str> = self.factors.iter().map(|f| f.name.as_str()).collect();
-            format!("there is no factor {name:?}, but {}", names.join(", "))
-        })
+        sweep::factor(&self.factors, name)
     }
 
     /// The names of the template's jobs.
@@ -164,7 +162,7 @@ impl Figure {
         }
         experiment.factor(&self.x)?;
         experiment.factor(&self.series)?;
-        sweep::check_selection(experiment, &self.at)?;
+        sweep::check_selection(&experiment.factors, &self.at)?;
         check_metric(&self.metric, &self.job, jobs)
     }
 }

@@ -97,18 +97,27 @@ pub fn selected(value: &Value) -> Vec<String> {
 }
 
 /// Whether `selection` lets a point with these levels in.
-pub fn lets_in(experiment: &Experiment, selection: &Selection, levels: &[String]) -> bool {
-    let mut pairs = experiment.factors.iter().zip(levels);
+pub fn lets_in(factors: &[Factor], selection: &Selection, levels: &[String]) -> bool {
+    let mut pairs = factors.iter().zip(levels);
     pairs.all(|(factor, level)| {
         let wanted = selection.get(&factor.name);
         wanted.is_none_or(|wanted| selected(wanted).contains(level))
     })
 }
 
+/// The one of that name.
+pub fn factor<'a>(factors: &'a [Factor], name: &str) -> Result<&'a Factor, String> {
+    let found = factors.iter().find(|factor| factor.name == name);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = factors.iter().map(|f| f.name.as_str()).collect();
+        format!("there is no factor {name:?}, but {}", names.join(", "))
+    })
+}
+
 /// Whether all factors and levels of a selection exist.
-pub fn check_selection(experiment: &Experiment, selection: &Selection) -> Result<(), String> {
+pub fn check_selection(factors: &[Factor], selection: &Selection) -> Result<(), String> {
     for (name, wanted) in selection {
-        let levels = experiment.factor(name)?.levels();
+        let levels = factor(factors, name)?.levels();
         let levels: Vec<String> = levels.into_iter().map(|level| level.name).collect();
         if let Some(none) = selected(wanted).iter().find(|name| !levels.contains(name)) {
             let levels = levels.join(", ");
@@ -173,17 +182,17 @@ impl Plan {
             true => experiment.quick.only.clone(),
             false => Selection::new(),
         };
-        check_selection(experiment, &only).map_err(|why| format!("quick.only: {why}"))?;
+        check_selection(&experiment.factors, &only).map_err(|why| format!("quick.only: {why}"))?;
         if quick {
             set_all(&mut template, &experiment.quick.set)
                 .map_err(|why| format!("quick.set: {why}"))?;
         }
         let mut points = Vec::new();
-        for levels in combinations(experiment)? {
+        for levels in combinations(&experiment.factors)? {
             let names: Vec<String> = levels.iter().map(|level| level.name.clone()).collect();
-            if lets_in(experiment, &only, &names) {
+            if lets_in(&experiment.factors, &only, &names) {
                 let scenario = scenario(experiment, &template, &levels)
-                    .map_err(|why| format!("at {}: {why}", place(experiment, &names)))?;
+                    .map_err(|why| format!("at {}: {why}", place(&experiment.factors, &names)))?;
                 points.push(Point {
                     levels: names,
                     scenario,
@@ -216,17 +225,13 @@ impl Plan {
 }
 
 /// `competitors=2 scheduler=dcs-spin`.
-pub fn place(experiment: &Experiment, levels: &[String]) -> String {
-    place_in(experiment, levels, |_| true)
+pub fn place(factors: &[Factor], levels: &[String]) -> String {
+    place_in(factors, levels, |_| true)
 }
 
 /// The same of the factors that are `wanted` by name.
-pub fn place_in(
-    experiment: &Experiment,
-    levels: &[String],
-    wanted: impl Fn(&String) -> bool,
-) -> String {
-    let pairs = experiment.factors.iter().zip(levels);
+pub fn place_in(factors: &[Factor], levels: &[String], wanted: impl Fn(&String) -> bool) -> String {
+    let pairs = factors.iter().zip(levels);
     let pairs: Vec<String> = pairs
         .filter(|(factor, _)| wanted(&factor.name))
         .map(|(factor, level)| format!("{}={level}", factor.name))
@@ -234,9 +239,10 @@ pub fn place_in(
     pairs.join(" ")
 }
 
-fn combinations(experiment: &Experiment) -> Result<Vec<Vec<Level>>, String> {
+/// The cross product of all levels; the last factor varies fastest.
+pub fn combinations(factors: &[Factor]) -> Result<Vec<Vec<Level>>, String> {
     let mut all: Vec<Vec<Level>> = vec![Vec::new()];
-    for factor in &experiment.factors {
+    for factor in factors {
         let levels = factor.levels();
         if all.len() * levels.len() > MOST_POINTS {
             return Err(format!(

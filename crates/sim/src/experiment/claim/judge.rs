@@ -4,16 +4,29 @@
 //! It knows no relation: [`Claim`] says which must hold.
 
 use super::{Claim, Judged, Quantity, Verdict};
-use crate::experiment::sweep::{self, lets_in, selected, Plan, Selection};
+use crate::experiment::sweep::{self, lets_in, selected, Factor, Plan, Selection};
 use crate::experiment::{metrics, Experiment, Record};
 use crate::statistics::Statistic;
 use std::collections::BTreeMap;
 
+/// A record: what was simulated, or measured.
+pub trait Values {
+    /// The values of one metric of one job at one point, of all replications.
+    fn of(&self, levels: &[String], job: &str, metric: &str) -> Vec<f64>;
+}
+
+impl Values for Record {
+    fn of(&self, levels: &[String], job: &str, metric: &str) -> Vec<f64> {
+        self.values(levels, job, metrics::named(metric).unwrap_or(0))
+    }
+}
+
 /// What a verdict comes from.
 pub(super) struct Judge<'a> {
-    pub experiment: &'a Experiment,
-    pub plan: &'a Plan,
-    pub record: &'a Record,
+    pub factors: &'a [Factor],
+    /// Their levels at each point.
+    pub points: &'a [Vec<String>],
+    pub values: &'a dyn Values,
     /// The level of the sensitivity factor.
     pub variant: Selection,
 }
@@ -37,11 +50,10 @@ impl Judge<'_> {
         statistic: Statistic,
         levels: &[String],
     ) -> Result<f64, String> {
-        let metric = metrics::named(name).unwrap_or(0);
-        let values = self.record.values(levels, &claim.job, metric);
+        let values = self.values.of(levels, &claim.job, name);
         let value = statistic.of(&values).filter(|value| value.is_finite());
         value.ok_or_else(|| {
-            let place = sweep::place(self.experiment, levels);
+            let place = sweep::place(self.factors, levels);
             format!("no {name} of {} at {place}", claim.job)
         })
     }
@@ -50,7 +62,7 @@ impl Judge<'_> {
     pub fn common(&self, factors: &[String], all: Vec<Quantity>) -> Vec<Quantity> {
         let is_one = |(factor, _): &(&sweep::Factor, &String)| factors.contains(&factor.name);
         let setting = |quantity: &Quantity| -> Vec<String> {
-            let pairs = self.experiment.factors.iter().zip(&quantity.levels);
+            let pairs = self.factors.iter().zip(&quantity.levels);
             pairs
                 .filter(is_one)
                 .map(|(_, level)| level.clone())
@@ -69,7 +81,7 @@ impl Judge<'_> {
     /// `levels` with each combination of what `against` says instead.
     pub fn replaced(&self, against: &Selection, levels: &[String]) -> Vec<Vec<String>> {
         let mut all = vec![levels.to_vec()];
-        for (i, factor) in self.experiment.factors.iter().enumerate() {
+        for (i, factor) in self.factors.iter().enumerate() {
             let Some(instead) = against.get(&factor.name) else {
                 continue;
             };
@@ -99,16 +111,11 @@ impl Judge<'_> {
         all: &[Quantity],
         ok: impl Fn(f64, f64) -> bool,
     ) -> bool {
-        let Some(at) = self
-            .experiment
-            .factors
-            .iter()
-            .position(|f| f.name == factor)
-        else {
+        let Some(at) = self.factors.iter().position(|f| f.name == factor) else {
             return false;
         };
         let names = || {
-            self.experiment.factors[at]
+            self.factors[at]
                 .levels()
                 .into_iter()
                 .map(|level| level.name)
@@ -145,7 +152,7 @@ impl Judge<'_> {
             };
             one(&claim.at) || one(&self.variant)
         };
-        sweep::place_in(self.experiment, levels, |name| !fixed(name))
+        sweep::place_in(self.factors, levels, |name| !fixed(name))
     }
 
     fn judge(&self, claim: &Claim) -> (Verdict, String) {
@@ -193,40 +200,57 @@ impl Judge<'_> {
 
     /// The levels of the factors of `at_some` or `at_none`.
     fn cell(&self, claim: &Claim, levels: &[String]) -> String {
-        sweep::place_in(self.experiment, levels, |name| {
+        sweep::place_in(self.factors, levels, |name| {
             claim.at_some.contains(name) || claim.at_none.contains(name)
         })
     }
 }
 
+/// Judges one claim by the values at `points`; nothing is varied that the source leaves unstated.
+pub fn at_points(
+    factors: &[Factor],
+    points: &[Vec<String>],
+    values: &dyn Values,
+    claim: &Claim,
+) -> Judged {
+    let judge = Judge {
+        factors,
+        points,
+        values,
+        variant: Selection::new(),
+    };
+    let (verdict, evidence) = judge.judge(claim);
+    Judged {
+        verdict,
+        evidence,
+        elsewhere: Vec::new(),
+    }
+}
+
 /// Judges one claim of `experiment` by the record of `plan`.
 pub fn judge(experiment: &Experiment, plan: &Plan, record: &Record, claim: &Claim) -> Judged {
-    let at = |variant: Selection| {
-        let judge = Judge {
-            experiment,
-            plan,
-            record,
-            variant,
-        };
-        judge.judge(claim)
-    };
+    let points: Vec<Vec<String>> = plan.points.iter().map(|p| p.levels.clone()).collect();
     let varied = experiment
         .sensitivity
         .as_ref()
         .filter(|name| !claim.at.contains_key(*name));
     let Some(factor) = varied.and_then(|name| experiment.factor(name).ok()) else {
-        let (verdict, evidence) = at(Selection::new());
-        return Judged {
-            verdict,
-            evidence,
-            elsewhere: Vec::new(),
+        return at_points(&experiment.factors, &points, record, claim);
+    };
+    let at = |variant: Selection| {
+        let judge = Judge {
+            factors: &experiment.factors,
+            points: &points,
+            values: record,
+            variant,
         };
+        judge.judge(claim)
     };
     let variant = |level: &str| Selection::from([(factor.name.clone(), toml::Value::from(level))]);
     let there = |level: &sweep::Level| {
-        plan.points
-            .iter()
-            .any(|point| lets_in(experiment, &variant(&level.name), &point.levels))
+        let here =
+            |levels: &Vec<String>| lets_in(&experiment.factors, &variant(&level.name), levels);
+        points.iter().any(here)
     };
     let mut levels = factor
         .levels()
