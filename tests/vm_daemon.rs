@@ -74,7 +74,7 @@ fn schedules(daemon: &mut Coschedd) {
 /// Instructions that the verifier looked at, over all ways through a program, when last
 /// recorded. Names as the kernel keeps them. It gives up at a million, and attaching takes
 /// as long as it looks; a quarter more is for other kernels and for small changes.
-const VERIFIED: [(&str, u32); 21] = [
+const VERIFIED: [(&str, u32); 22] = [
     ("on_receive", 44),
     ("on_arrival", 70059),
     ("join", 23931),
@@ -86,7 +86,8 @@ const VERIFIED: [(&str, u32); 21] = [
     ("cos_dequeue", 31),
     ("cos_dispatch", 85247),
     ("cos_runnable", 455),
-    ("cos_quiescent", 455),
+    ("cos_quiescent", 488),
+    ("cos_disable", 24),
     ("cos_running", 98280),
     ("cos_stopping", 24211),
     ("cos_yield", 71075),
