@@ -44,7 +44,7 @@ struct cos_kernel_config {
 	u32 abi;			/* COS_KERNEL_ABI */
 	u32 nr_cpus;			/* possible CPUs, at most COS_MAX_CPUS */
 	u32 schedules;			/* 1: sched_ext; 0: observe only */
-	u32 pad;
+	u32 max_looks;			/* so many of a queue are looked at */
 	u64 slice_ns;			/* of a turn */
 	u64 max_debt_ns;		/* a boosted task may be so far ahead */
 	u64 credit_ns;			/* a sleeper or yielder keeps so much of what it is owed */

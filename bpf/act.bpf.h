@@ -15,9 +15,6 @@
 #include "state.bpf.h"
 #include "vtime.bpf.h"
 
-/* So many of a queue are looked at: in its order, so the most behind. */
-#define MAX_LOOKS 64
-
 static __always_inline void kick_for_boost(u32 cpu, u64 now_ns)
 {
 	struct cos_kernel_config *is = configuration();
@@ -46,11 +43,11 @@ APART int boost_queued(u32 number, u32 cpu, u32 tgid, u32 seen, u64 now_ns)
 	struct task_struct *p;
 	struct task_state *t;
 	bool boosted = false;
-	u32 looks = 0;
+	u32 looks = max_looks();
 
 	bpf_rcu_read_lock();
 	bpf_for_each(scx_dsq, p, cpu, 0) {
-		if (++looks > MAX_LOOKS)
+		if (!looks--)
 			break;
 		t = bpf_task_storage_get(&tasks, p, 0, 0);
 		if (!t || t->job != number || (tgid && (u32)p->tgid != tgid))
@@ -136,12 +133,12 @@ APART int take_boosted(u32 cpu, u64 now_ns)
 	struct task_struct *p;
 	struct task_state *t;
 	bool taken = false;
-	u32 looks = 0, left = 0;
+	u32 looks = max_looks(), left = 0;
 
 	if (!is || !c)
 		return false;
 	bpf_for_each(scx_dsq, p, cpu, 0) {
-		if (++looks > MAX_LOOKS)
+		if (!looks--)
 			break;
 		t = bpf_task_storage_get(&tasks, p, 0, 0);
 		if (!t || !t->job)

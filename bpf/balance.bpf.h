@@ -41,11 +41,11 @@ APART int pull(u32 from, u32 cpu, u32 by)
 {
 	struct task_struct *p;
 	struct task_state *t;
-	u32 looks = 0;
+	u32 looks = max_looks();
 	int taken = 0;
 
 	bpf_for_each(scx_dsq, p, from, 0) {
-		if (++looks > MAX_LOOKS)
+		if (!looks--)
 			break;
 		t = bpf_task_storage_get(&tasks, p, 0, 0);
 		if (!t || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))

@@ -41,6 +41,24 @@ static __always_inline void fill(struct cos_obs *obs, struct task_state *t, u32 
 	}
 }
 
+/*
+ * Policy, apart from all who ask it: it has by far the most ways through, and the verifier takes each of
+ * these once a program.
+ */
+APART int observe(struct cos_obs *obs __arg_nonnull, struct task_state *t __arg_nonnull,
+		  struct cos_kernel_job *job __arg_nonnull)
+{
+	cos_observe(&job->params, obs, &t->policy, &job->state);
+	return 0;
+}
+
+APART int answer_arrival(struct cos_obs *obs __arg_nonnull, struct task_state *t __arg_nonnull,
+			 struct cos_kernel_job *job __arg_nonnull, struct cos_out *out __arg_nonnull)
+{
+	cos_arrival(&job->params, obs, &t->policy, &job->state, out);
+	return 0;
+}
+
 /* Policy learns of an event; nothing is decided. */
 APART int learn_of(struct task_state *t __arg_nonnull,
 		   struct cos_kernel_job *job __arg_nonnull, u32 cpu, u32 event, u64 now_ns)
@@ -48,7 +66,7 @@ APART int learn_of(struct task_state *t __arg_nonnull,
 	struct cos_obs obs;
 
 	fill(&obs, t, cpu, event, now_ns);
-	cos_observe(&job->params, &obs, &t->policy, &job->state);
+	observe(&obs, t, job);
 	return 0;
 }
 
@@ -97,8 +115,8 @@ APART int ask_arrival(struct task_state *t __arg_nonnull,
 	if (job->boost_gap_ns && now_ns - job->boosted_at_ns < job->boost_gap_ns)
 		return 0;
 	fill(&obs, t, cpu, COS_EV_ARRIVAL, now_ns);
-	cos_observe(&job->params, &obs, &t->policy, &job->state);
-	cos_arrival(&job->params, &obs, &t->policy, &job->state, &out);
+	observe(&obs, t, job);
+	answer_arrival(&obs, t, job, &out);
 	note_verdict(t, job, &out, now_ns);
 	return out.act == COS_ACT_BOOST;
 }
@@ -171,7 +189,7 @@ APART int learn_cost(struct task_state *t __arg_nonnull, struct cos_kernel_job *
 	fill(&obs, t, cpu, COS_EV_WAKE, now_ns);
 	obs.wake_cost_ns = cost_ns;
 	obs.known |= COS_F_WAKE_COST;
-	cos_observe(&job->params, &obs, &t->policy, &job->state);
+	observe(&obs, t, job);
 	return 0;
 }
 

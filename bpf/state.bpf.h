@@ -115,6 +115,17 @@ static __always_inline bool schedules(const struct cos_kernel_config *is)
 	return bpf_ksym_exists(scx_bpf_kick_cpu) && is && is->schedules;
 }
 
+/*
+ * So many of a queue are looked at: in its order, so the most behind. Read, and not a constant, so
+ * that the verifier does not follow each number that is left.
+ */
+static __always_inline u32 max_looks(void)
+{
+	struct cos_kernel_config *is = configuration();
+
+	return is ? is->max_looks : 0;
+}
+
 static __always_inline struct task_state *state_of(struct task_struct *p)
 {
 	return bpf_task_storage_get(&tasks, p, 0, 0);

@@ -35,6 +35,9 @@ impl Default for Config {
     }
 }
 
+/// So many of a queue are looked at for a rank to boost, or one that may move.
+const MAX_LOOKS: u32 = 64;
+
 /// Nobody waits a quarter of the watchdog's time, even in a queue of so many.
 const LONGEST_SLICE: Nanos = Nanos(100_000_000);
 
@@ -68,7 +71,7 @@ impl Config {
             abi: raw::COS_KERNEL_ABI,
             nr_cpus,
             schedules: schedules.into(),
-            pad: 0,
+            max_looks: MAX_LOOKS,
             slice_ns: self.slice.0,
             max_debt_ns: self.max_debt.0,
             credit_ns: self.credit.0,
