@@ -34,10 +34,10 @@ static __always_inline void kick_for_boost(u32 cpu, u64 now_ns)
 }
 
 /*
- * Something arrived for the ranks of job @number in @cpu's queue: of process
- * @tgid, or of all where that is 0. Kicks once.
+ * Something arrived for the ranks of job @number in @cpu's queue: for the other threads of
+ * @pid_tgid, or for all where that is 0. Kicks once.
  */
-APART int boost_queued(u32 number, u32 cpu, u32 tgid, u32 seen, u64 now_ns)
+APART int boost_queued(u32 number, u32 cpu, u64 pid_tgid, u32 seen, u64 now_ns)
 {
 	struct cos_kernel_job *job;
 	struct task_struct *p;
@@ -50,7 +50,9 @@ APART int boost_queued(u32 number, u32 cpu, u32 tgid, u32 seen, u64 now_ns)
 		if (!looks--)
 			break;
 		t = bpf_task_storage_get(&tasks, p, 0, 0);
-		if (!t || t->job != number || (tgid && (u32)p->tgid != tgid))
+		if (!t || t->job != number)
+			continue;
+		if (pid_tgid && ((u32)p->tgid != pid_tgid >> 32 || (u32)p->pid == (u32)pid_tgid))
 			continue;
 		job = job_of(t);
 		if (job && ask_arrival(t, job, cpu, seen, now_ns))
@@ -63,7 +65,7 @@ APART int boost_queued(u32 number, u32 cpu, u32 tgid, u32 seen, u64 now_ns)
 }
 
 /* The same on every CPU but @but (COS_MAX_CPUS: on every one) where ranks of the job are queued. */
-static __always_inline void boost_mates(u32 number, u32 but, u32 tgid, u32 seen, u64 now_ns)
+static __always_inline void boost_mates(u32 number, u32 but, u64 pid_tgid, u32 seen, u64 now_ns)
 {
 	struct cos_kernel_config *is = configuration();
 	u32 cpu, nr = is ? is->nr_cpus : 0;
@@ -74,7 +76,7 @@ static __always_inline void boost_mates(u32 number, u32 but, u32 tgid, u32 seen,
 		u32 *queued = presence_of(number, cpu);
 
 		if (cpu != but && queued && *queued)
-			boost_queued(number, cpu, tgid, seen, now_ns);
+			boost_queued(number, cpu, pid_tgid, seen, now_ns);
 	}
 }
 

@@ -5,8 +5,8 @@
  * The kernel knows a socket, policy wants a task. Who receives from a socket is
  * remembered in it (sock_recv_length); when data comes (sk_data_ready) that one
  * is the receiver. TCP, UDP and Unix sockets pass both tracepoints; a receiver
- * that polls without a wake-up is seen all the same. All threads of its process
- * that are queued are boosted, as in S1 figure 2.
+ * that polls without a wake-up is seen all the same. The other threads of its process
+ * that are queued are boosted too, as in S1 figure 2.
  *
  * Runs in interrupts: it marks and kicks, nothing else. A receiver that sleeps
  * is asked about when it is woken (main.bpf.c); here it is only noted.
@@ -47,7 +47,10 @@ int BPF_PROG(on_receive, struct sock *sk, int ret, int flags)
 	return 0;
 }
 
-/* The receiver itself runs, or sleeps, or is queued. */
+/*
+ * The receiver itself runs, or sleeps, or is queued, or is on its way from its CPU to the queue: nobody
+ * would find it there. The kick comes after that.
+ */
 static __always_inline void arrive(struct task_struct *p, const struct socket_owner *owner, u64 now_ns)
 {
 	struct task_state *t = state_of(p);
@@ -57,8 +60,8 @@ static __always_inline void arrive(struct task_struct *p, const struct socket_ow
 		return;
 	if (!t->wants)
 		t->woken = COS_SEEN_SOCKET + 1;
-	else if (t->running || !t->queued_on)
-		ask_arrival(t, job, t->cpu, COS_SEEN_SOCKET, now_ns);
+	else if (ask_arrival(t, job, t->cpu, COS_SEEN_SOCKET, now_ns))
+		kick_for_boost(t->cpu, now_ns);
 }
 
 SEC("tp_btf/sk_data_ready")
@@ -67,6 +70,7 @@ int BPF_PROG(on_arrival, struct sock *sk)
 	struct socket_owner *owner = bpf_sk_storage_get(&sockets, sk, 0, 0);
 	u64 now_ns = bpf_ktime_get_ns();
 	struct task_struct *p;
+	bool has_threads;
 
 	if (!owner) {
 		count(COS_COUNT_NO_OWNER);
@@ -77,8 +81,11 @@ int BPF_PROG(on_arrival, struct sock *sk)
 	if (!p)
 		return 0;
 	arrive(p, owner, now_ns);
+	has_threads = p->signal->nr_threads > 1;
 	bpf_task_release(p);
-	boost_mates(owner->job, COS_MAX_CPUS, owner->tgid, COS_SEEN_SOCKET, now_ns);
+	if (has_threads)
+		boost_mates(owner->job, COS_MAX_CPUS, (u64)owner->tgid << 32 | owner->tid,
+			    COS_SEEN_SOCKET, now_ns);
 	return 0;
 }
 

@@ -75,11 +75,16 @@ struct sched_entity {
 	u64 sum_exec_runtime;
 } __core;
 
+struct signal_struct {
+	int nr_threads;
+} __core;
+
 struct task_struct {
 	int pid, tgid;
 	unsigned int flags;
 	int nr_cpus_allowed;
 	const struct cpumask *cpus_ptr;
+	struct signal_struct *signal;
 	struct sched_entity se;
 	struct sched_ext_entity scx;
 	char comm[16];

@@ -12,7 +12,7 @@
  * first. A yielding rank is passed over in the choice that it yields to, because it is not
  * queued yet, and keeps its credit.
  *
- * Journey of a message: on_arrival -> boost_queued -> ask_arrival -> kick -> dispatch ->
+ * Journey of a message: on_arrival -> arrive -> ask_arrival -> kick -> dispatch ->
  * take_boosted -> running.
  */
 #include "act.bpf.h"

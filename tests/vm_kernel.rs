@@ -110,8 +110,21 @@ fn mates_boost(body: &mut Body) {
     );
 }
 
+/// Who is boosted waits in a queue or is on its way to one: its CPU is told, each time.
 fn packets_boost(body: &mut Body) {
-    assert_boosted(&pair(body, "dcs-spin", "udp"), "socket");
+    let before = kicks(body);
+    let ledger = pair(body, "dcs-spin", "udp");
+    assert_boosted(&ledger, "socket");
+    let (boosts, kicks) = (ledger.nr_boosts, kicks(body) - before);
+    assert!(kicks >= boosts, "{kicks} kicks for {boosts} boosts");
+}
+
+/// CPUs that were told of a boost, or had just been.
+fn kicks(body: &Body) -> u64 {
+    let of_boosts = ["boost_kicks", "claimed"];
+    let counts = body.counts().unwrap();
+    let kicks = counts.iter().filter(|(c, _)| of_boosts.contains(&c.word));
+    kicks.map(|(_, nr)| nr).sum()
 }
 
 fn doorbells_boost(body: &mut Body) {
