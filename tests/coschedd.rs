@@ -25,8 +25,8 @@ const HOME: &str = "/run/installed";
 const LOG: &str = "/run/coschedd.log";
 const CONFIG: &str = "/run/coschedd.toml";
 
-/// No wait is longer: attaching beside hogs has taken 85 s.
-const LIMIT: Duration = Duration::from_secs(300);
+/// No wait is longer: attaching beside hogs takes a quarter of it.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// Copies what is to be installed, and the helpers that users start.
 pub fn install(config: &str) {

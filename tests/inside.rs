@@ -4,6 +4,8 @@
 //! boot, and one load of the BPF programs, serve them all; each says by itself how it ended.
 
 use crate::{c_program, guest, need, root};
+use cosched_loader::{Body, Config};
+use cosched_policy::Params;
 use cosched_vm::Job;
 use std::{
     env,
@@ -66,7 +68,9 @@ pub fn job(args: &[&str], timeout: Duration) -> (TempDir, Job) {
     let tools = tempfile::tempdir().expect("a writable folder");
     for entry in root().join("tests/guest").read_dir().expect("it is there") {
         let source = entry.expect("readable").path();
-        c_program(tools.path(), &source, &["-O2"]);
+        if source.extension().is_some_and(|kind| kind == "c") {
+            c_program(tools.path(), &source, &["-O2"]);
+        }
     }
     let job = Job::new(env::current_exe().expect("this program"))
         .args(args)
@@ -89,6 +93,19 @@ fn run_inside<T>(prepare: fn() -> T, checks: &[Check<T>]) {
         }
     }
     assert_eq!(failed, 0, "checks failed");
+}
+
+/// The kernel body as it is by default.
+pub fn attach() -> Body {
+    Body::attach(&Config::default(), false).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What the kernel body takes of @preset.
+pub fn params(preset: &str) -> Params {
+    let bodies = [cosched_policy::Body::Kernel, cosched_policy::Body::Shim];
+    let preset = cosched_policy::load(preset).expect("a preset of ours");
+    let resolved = cosched_policy::resolve(&preset, &bodies).expect("the bodies answer it");
+    resolved.params()
 }
 
 /// The program of tests/guest/NAME.c.

@@ -18,7 +18,7 @@ use libbpf_rs::query::ProgInfoIter;
 use std::{fs, process::Command, process::Output, time::Duration};
 
 /// With a margin for a busy machine without KVM.
-const TIMEOUT: Duration = Duration::from_secs(1500);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// What a user may do is the default, but fewer ranks.
 const CONFIG: &str = "[users]\nranks = 64\n";

@@ -5,8 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 use cosched_loader::{raw, Body, Config, JobNumber, Ledger, Mode, SEEN};
-use cosched_policy::Params;
-use cosched_tests::inside::{self, numbers, Check, Hogs};
+use cosched_tests::inside::{self, attach, numbers, params, Check, Hogs};
 use std::{fs, time::Duration};
 
 /// With a margin for a busy machine without KVM: it takes a minute on an idle one.
@@ -34,16 +33,6 @@ const CHECKS: [Check<Body>; 13] = [
 #[test]
 fn the_kernel_body_schedules() {
     inside::checks("the_kernel_body_schedules", TIMEOUT, attach, &CHECKS);
-}
-
-fn attach() -> Body {
-    Body::attach(&Config::default(), false).unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn params(preset: &str) -> Params {
-    let bodies = [cosched_policy::Body::Kernel, cosched_policy::Body::Shim];
-    let preset = cosched_policy::load(preset).unwrap();
-    cosched_policy::resolve(&preset, &bodies).unwrap().params()
 }
 
 /// Runs pair in @mode under @preset beside a hog on each CPU.

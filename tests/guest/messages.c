@@ -18,9 +18,7 @@
  * time of both ranks in us, waits that slept. Rounds above 4 ms are told by octave.
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -29,11 +27,11 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "two.h"
 
 #define SPIN_NS 1600000ull
 #define NR_LINEAR 4096
@@ -48,8 +46,6 @@ static struct shared {
 	unsigned long laps, took_us, longest_us, bins[NR_BINS];
 } *shared;
 
-static int sockets[2];
-static struct sockaddr_in ends[2];
 static unsigned long spins_per_us;
 static int may_block;
 
@@ -91,7 +87,7 @@ static void send_to(int peer, size_t bytes)
 {
 	static const char message[LONG_BYTES];
 
-	sendto(sockets[!peer], message, bytes, 0, (void *)&ends[peer], sizeof(ends[0]));
+	send_datagram(peer, message, bytes);
 }
 
 static int look(int me, int flags)
@@ -208,15 +204,6 @@ static void *answer(void *unused)
 	return unused;
 }
 
-static void pin(int cpu)
-{
-	cpu_set_t cpus;
-
-	CPU_ZERO(&cpus);
-	CPU_SET(cpu, &cpus);
-	sched_setaffinity(0, sizeof(cpus), &cpus);
-}
-
 static long system_us(void)
 {
 	struct rusage used;
@@ -249,23 +236,6 @@ static void play(int me, char **argv)
 	shared->cpu_us[me] = (long)((clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns) / 1000);
 	shared->system_us[me] = system_us() - in_system_us;
 	_exit(0);
-}
-
-static void open_sockets(void)
-{
-	struct timeval nap = { .tv_usec = 100000 };
-
-	for (int i = 0; i < 2; i++) {
-		socklen_t length = sizeof(ends[i]);
-
-		ends[i] = (struct sockaddr_in){ .sin_family = AF_INET };
-		ends[i].sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-		sockets[i] = socket(AF_INET, SOCK_DGRAM, 0);
-		if (bind(sockets[i], (void *)&ends[i], length) ||
-		    getsockname(sockets[i], (void *)&ends[i], &length) ||
-		    setsockopt(sockets[i], SOL_SOCKET, SO_RCVTIMEO, &nap, sizeof(nap)))
-			exit(1);
-	}
 }
 
 int main(int argc, char **argv)

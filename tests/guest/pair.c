@@ -11,7 +11,6 @@
  * is what it can see of any program.
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -19,18 +18,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "two.h"
+
 static struct shared {
 	_Atomic unsigned int turn, stop;
 } *shared;
-
-static int sockets[2];
-static struct sockaddr_in ends[2];
 
 static double now_s(void)
 {
@@ -70,16 +67,12 @@ static void pass(const char *mode, unsigned int me)
 	if (!strcmp(mode, "futex"))
 		syscall(SYS_futex, &shared->turn, FUTEX_WAKE, 1, NULL, NULL, 0);
 	if (!strcmp(mode, "udp"))
-		sendto(sockets[me], "t", 1, 0, (void *)&ends[!me], sizeof(ends[0]));
+		send_datagram(!me, "t", 1);
 }
 
 static void play(const char *mode, unsigned int me, double until_s)
 {
-	cpu_set_t cpus;
-
-	CPU_ZERO(&cpus);
-	CPU_SET(me, &cpus);
-	sched_setaffinity(0, sizeof(cpus), &cpus);
+	pin((int)me);
 	if (!strcmp(mode, "udp") && !me)
 		pass(mode, 1);
 	while (!shared->stop) {
@@ -91,20 +84,6 @@ static void play(const char *mode, unsigned int me, double until_s)
 	}
 	pass(mode, me);
 	_exit(0);
-}
-
-static void open_sockets(void)
-{
-	for (int i = 0; i < 2; i++) {
-		socklen_t length = sizeof(ends[i]);
-
-		ends[i] = (struct sockaddr_in){ .sin_family = AF_INET };
-		ends[i].sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-		sockets[i] = socket(AF_INET, SOCK_DGRAM, 0);
-		if (bind(sockets[i], (void *)&ends[i], length) ||
-		    getsockname(sockets[i], (void *)&ends[i], &length))
-			exit(1);
-	}
 }
 
 int main(int argc, char **argv)

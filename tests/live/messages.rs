@@ -2,8 +2,8 @@
 //! Runs of tests/guest/messages.c: of a fixed length, so that a scheduler under which nothing moves
 //! costs no more time than another. Times in a row are those of [`ROUNDS`] rounds.
 
-use super::{params, Row, Scheduler};
-use crate::inside::{tool, Hogs};
+use super::{Row, Scheduler};
+use crate::inside::{params, tool, Hogs};
 use cosched_loader::Body;
 use std::process::{Child, Command, Stdio};
 use std::thread;

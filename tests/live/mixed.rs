@@ -8,8 +8,9 @@
 //! CPU time is read from /proc until a zombie is taken away, so that what a program's children
 //! used is there at its end.
 
-use super::{attach, params, Local, Row, Scheduler, SCHEDULERS};
+use super::{attach, Local, Row, Scheduler, SCHEDULERS};
 use crate::coschedd::stat;
+use crate::inside::params;
 use crate::job::built;
 use cosched_loader::Body;
 use rand::seq::SliceRandom;

@@ -12,8 +12,8 @@ pub mod messages;
 pub mod mixed;
 pub mod plan;
 
-use cosched_loader::{Body, Config};
-use cosched_policy::Params;
+use crate::inside;
+use cosched_loader::Body;
 use std::{fs, time::SystemTime};
 
 /// Who schedules a CPU.
@@ -74,19 +74,8 @@ pub fn named(name: &str) -> Scheduler {
 pub fn attach(local: Local) -> Option<Body> {
     match local {
         Local::Eevdf => None,
-        Local::Ours => {
-            let body = Body::attach(&Config::default(), false);
-            Some(body.unwrap_or_else(|error| panic!("{error}")))
-        }
+        Local::Ours => Some(inside::attach()),
     }
-}
-
-/// What the kernel body takes of @preset.
-pub fn params(preset: &str) -> Params {
-    let bodies = [cosched_policy::Body::Kernel, cosched_policy::Body::Shim];
-    let preset = cosched_policy::load(preset).expect("a preset of ours");
-    let resolved = cosched_policy::resolve(&preset, &bodies).expect("the bodies answer it");
-    resolved.params()
 }
 
 /// A line of a record: names of columns and their values.

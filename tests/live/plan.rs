@@ -23,14 +23,8 @@ pub const NAMES: [&str; 6] = [
 /// The runs of one pass of the experiment @name.
 pub fn cells(name: &str) -> Vec<Cell> {
     match name {
-        "latency" | "barrier" => {
-            let program = if name == "latency" {
-                NAMES[0]
-            } else {
-                NAMES[1]
-            };
-            of_all(&SCHEDULERS, program, &[0, 1, 2, 4], &[78])
-        }
+        "latency" => of_all(&SCHEDULERS, "latency", &[0, 1, 2, 4], &[78]),
+        "barrier" => of_all(&SCHEDULERS, "barrier", &[0, 1, 2, 4], &[78]),
         "grain" => {
             let those: Vec<_> = SCHEDULERS.into_iter().filter(|it| it.sleeps).collect();
             let mut all = of_all(&those, "barrier", &[0, 1, 2], &[78, 3000, 30_000]);

@@ -128,13 +128,9 @@ fn a_trace_shows_each_cpu_and_each_message() {
 #[test]
 fn figures_readme_and_claims_come_from_the_record() {
     let small = Small::new();
-    let paper = small.path.parent().unwrap().join("paper.toml");
-    let list = "title = \"Tests\"\n[[claim]]\nid = \"T.1\"\ntext = \"spinning is slower\"\n";
-    fs::write(&paper, list).unwrap();
+    small.list_claims("");
     small.sim(&["run"]).code(0);
-    let claims = small.path.join("claims.md");
-    let figure = ["figure", "--claims", claims.to_str().unwrap()];
-    small.sim(&figure).code(0);
+    small.figure().code(0);
     let reference = fs::read_to_string(concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../docs/reference.md"
@@ -159,17 +155,14 @@ fn figures_readme_and_claims_come_from_the_record() {
     assert!(small
         .bytes("claims.md")
         .contains("| T.1 | spinning is slower | **reproduced** |"));
-    let unjudged = list.to_owned() + "[[claim]]\nid = \"T.2\"\ntext = \"more\"\n";
-    fs::write(&paper, unjudged).unwrap();
-    small.sim(&figure).code(2).stderr(contains("T.2"));
+    small.list_claims("[[claim]]\nid = \"T.2\"\ntext = \"more\"\n");
+    small.figure().code(2).stderr(contains("T.2"));
 }
 
 #[test]
 fn what_was_measured_is_judged_beside_what_was_simulated() {
     let small = Small::new();
-    let paper = small.path.parent().unwrap().join("paper.toml");
-    let list = "title = \"Tests\"\n[[claim]]\nid = \"T.1\"\ntext = \"spinning is slower\"\n";
-    fs::write(&paper, list).unwrap();
+    small.list_claims("");
     let live = r#"
 measured = ["by hand"]
 jobs = ["job"]
@@ -189,23 +182,17 @@ at_least = 1
     let record = "wait,job,response_s\nspin,job,2\nblock,job,4\n";
     fs::write(small.path.join("live.csv"), record).unwrap();
     small.sim(&["run"]).code(0);
-    let claims = small.path.join("claims.md");
-    let figure = ["figure", "--claims", claims.to_str().unwrap()];
-    small.sim(&figure).code(0);
+    small.figure().code(0);
     let text = small.bytes("claims.md");
     assert!(text.contains("| T.1 | spinning is slower | **reproduced** | not reproduced |"));
     assert!(text.contains("Live: not reproduced\n\n- **fails**: spinning is slower here"));
     let readme = small.bytes("README.md");
     assert!(readme.contains("## On a running Linux") && readme.contains("| block | 4.000 |"));
-    let reason = list.to_owned() + "not_live = \"it needs wings\"\n";
-    fs::write(&paper, reason).unwrap();
-    small.sim(&figure).code(2).stderr(contains("T.1"));
-    fs::write(&paper, list).unwrap();
+    small.list_claims("not_live = \"it needs wings\"\n");
+    small.figure().code(2).stderr(contains("T.1"));
+    small.list_claims("");
     fs::write(small.path.join("live.csv"), "wait,job\nhope,job\n").unwrap();
-    small
-        .sim(&figure)
-        .code(2)
-        .stderr(contains("no level \"hope\""));
+    small.figure().code(2).stderr(contains("no level \"hope\""));
 }
 
 #[test]

@@ -81,6 +81,19 @@ impl Small {
         command.arg("sim").args(args).arg(&self.path).assert()
     }
 
+    /// The list of the paper's claims: T.1, and @more lines.
+    pub fn list_claims(&self, more: &str) {
+        let list = "title = \"Tests\"\n[[claim]]\nid = \"T.1\"\ntext = \"spinning is slower\"\n";
+        let paper = self.path.with_file_name("paper.toml");
+        fs::write(paper, list.to_owned() + more).unwrap();
+    }
+
+    /// `cosched sim figure`, its claims.md beside the experiment.
+    pub fn figure(&self) -> Assert {
+        let claims = self.path.join("claims.md");
+        self.sim(&["figure", "--claims", claims.to_str().unwrap()])
+    }
+
     pub fn bytes(&self, name: &str) -> String {
         fs::read_to_string(self.path.join(name)).unwrap()
     }
