@@ -54,6 +54,7 @@ struct bpf_iter_num {
  */
 #define APART __attribute__((noinline))
 
+#define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 
 struct cpumask {
@@ -106,7 +107,9 @@ struct bpf_iter__task {
 struct scx_init_task_args {
 	bool fork;
 } __core;
-struct scx_exit_task_args;
+struct scx_exit_task_args {
+	bool cancelled;
+} __core;
 struct scx_cgroup_init_args {
 	u32 weight;
 } __core;

@@ -344,15 +344,21 @@ s32 OP(init_task, struct task_struct *p, struct scx_init_task_args *args)
 	t->away = 1;
 	t->weight = WEIGHT_OF_NICE_0;
 	t->cpu = scx_bpf_task_cpu(p);
+	if (args->fork)
+		inherit(bpf_get_current_task_btf(), p);
 	return 0;
 }
 
+/* It ends, or its fork fails; or we go, and it stays what it is. */
 void OP(exit_task, struct task_struct *p, struct scx_exit_task_args *args)
 {
 	struct task_state *t = state_of(p);
 
-	if (t)
-		leave_queue(t);
+	if (!t)
+		return;
+	leave_queue(t);
+	if (args->cancelled || (p->flags & PF_EXITING))
+		leave(t);
 }
 
 s32 OP(cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)

@@ -5,6 +5,10 @@
  * coschedd lets processes join (the program `join`); whatever they start is in
  * the same job. A task leaves when it ends, or when its job does: then its
  * serial is nobody's.
+ *
+ * Beginning and end are told twice where we schedule: by tracepoints and by sched_ext. A program at
+ * a tracepoint can be preempted (Linux 7), and until it goes on the kernel leaves the same program out
+ * for everybody else on that CPU: of two ranks that end together there one would stay in its job for ever.
  */
 #ifndef COS_MEMBER_BPF_H
 #define COS_MEMBER_BPF_H
@@ -17,16 +21,27 @@ struct join_request {
 	u64 serial;
 };
 
-static __always_inline void enter(struct task_state *t, u32 number, struct cos_kernel_job *job)
+/* Who takes the number out counts it out: only one of two that are told. */
+static __always_inline void leave(struct task_state *t)
 {
-	struct cos_kernel_job *before = job_of(t);
-	u64 now_ns = bpf_ktime_get_ns();
+	struct cos_kernel_job *job;
+	u64 serial = t->serial;
+	u32 number;
 
 	leave_queue(t);
-	if (before)
-		add(&before->nr_tasks, -1ULL);
-	t->job = number;
+	number = __sync_lock_test_and_set(&t->job, 0);
+	job = number ? bpf_map_lookup_elem(&jobs, &number) : NULL;
+	if (job && job->serial == serial)
+		add(&job->nr_tasks, -1ULL);
+}
+
+static __always_inline void enter(struct task_state *t, u32 number, struct cos_kernel_job *job)
+{
+	u64 now_ns = bpf_ktime_get_ns();
+
+	leave(t);
 	t->serial = job->serial;
+	t->job = number;
 	t->accounted_at_ns = now_ns;
 	__builtin_memset(&t->policy, 0, sizeof(t->policy));
 	add(&job->nr_tasks, 1);
@@ -50,7 +65,9 @@ int join(struct join_request *request)
 	if (!p)
 		return -3;
 	t = bpf_task_storage_get(&tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (t && job_of(t) == job) {
+	if (p->flags & PF_EXITING) {
+		told = -3;
+	} else if (t && job_of(t) == job) {
 		told = 1;
 	} else if (t) {
 		enter(t, number, job);
@@ -60,19 +77,25 @@ int join(struct join_request *request)
 	return told;
 }
 
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+/* @child is in the job that @parent is in. */
+static __always_inline void inherit(struct task_struct *parent, struct task_struct *child)
 {
 	struct task_state *of_parent = state_of(parent), *t;
 	struct cos_kernel_job *job = of_parent ? job_of(of_parent) : NULL;
 
 	if (!job)
-		return 0;
+		return;
 	t = bpf_task_storage_get(&tasks, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (t)
-		enter(t, of_parent->job, job);
-	else
+	if (!t)
 		count(COS_COUNT_LOST_TASKS);
+	else if (job_of(t) != job)
+		enter(t, of_parent->job, job);
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	inherit(parent, child);
 	return 0;
 }
 
@@ -84,10 +107,8 @@ int BPF_PROG(on_exit, struct task_struct *p)
 
 	if (!job)
 		return 0;
-	leave_queue(t);
 	learn_of(t, job, t->cpu, COS_EV_JOB_END, bpf_ktime_get_ns());
-	t->job = 0;
-	add(&job->nr_tasks, -1ULL);
+	leave(t);
 	return 0;
 }
 

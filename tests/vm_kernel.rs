@@ -6,12 +6,12 @@
 
 use cosched_loader::{raw, Body, Config, JobNumber, Ledger, Mode, SEEN};
 use cosched_tests::inside::{self, attach, numbers, params, Check, Hogs};
-use std::{fs, time::Duration};
+use std::{fs, thread, time::Duration};
 
 /// With a margin for a busy machine without KVM: it takes a minute on an idle one.
 const TIMEOUT: Duration = Duration::from_secs(900);
 
-const CHECKS: [Check<Body>; 13] = [
+const CHECKS: [Check<Body>; 14] = [
     ("it is the machine's scheduler", is_attached),
     ("a mate on a CPU boosts one that spins", mates_boost),
     ("a packet boosts who polls for it", packets_boost),
@@ -26,6 +26,7 @@ const CHECKS: [Check<Body>; 13] = [
         "nobody starves beside ranks that are boosted",
         nobody_starves,
     ),
+    ("who ends leaves its job, however many do", ends_are_told),
     ("a job's end ends its boosts", jobs_end),
     ("sched_ext takes it away, and the log says why", ejected),
 ];
@@ -205,6 +206,27 @@ fn nobody_starves(body: &mut Body) {
     assert!(body.ejected().is_none());
 }
 
+/// Of two that end on one CPU at once a tracepoint tells of one.
+fn ends_are_told(body: &mut Body) {
+    let hogs = Hogs::on(&["0", "1"]);
+    let job = body.begin(&params("auto"), 0).unwrap();
+    within(body, job, |body| {
+        let before = body.ledger(job).unwrap().nr_tasks;
+        for _ in 0..4 {
+            assert_eq!(numbers("crowd", &["400", "1"]), [400]);
+        }
+        let after = || body.ledger(job).unwrap().nr_tasks;
+        // Its parent may hear of an end before the scheduler does.
+        let at_end = (0..50).find(|_| {
+            thread::sleep(Duration::from_millis(100));
+            after() == before
+        });
+        assert!(at_end.is_some(), "{before} before, {} after", after());
+    });
+    hogs.end();
+    body.end(job).unwrap();
+}
+
 fn jobs_end(body: &mut Body) {
     let job = body.begin(&params("auto"), 0).unwrap();
     within(body, job, |body| {
@@ -233,7 +255,7 @@ fn jobs_end(body: &mut Body) {
 /// The kernel's own way to be rid of any sched_ext scheduler: SysRq-S.
 fn ejected(body: &mut Body) {
     fs::write("/proc/sysrq-trigger", "S").unwrap();
-    std::thread::sleep(Duration::from_secs(1));
+    thread::sleep(Duration::from_secs(1));
     assert_eq!(state().split(' ').next(), Some("disabled"));
     let exit = body.ejected().unwrap();
     assert!(!exit.reason.is_empty() && exit.kind != 0, "{exit:?}");
