@@ -69,14 +69,14 @@ impl Copies {
     }
 }
 
-/// Of 84 pairs so many are known to be in opposite orders, with few replications.
-const OPPOSITE: &str = "1";
+/// Of 112 pairs so many are known to be in opposite orders, with few replications.
+const OPPOSITE: &str = "2";
 
 #[test]
 fn the_simulator_puts_presets_into_the_order_of_the_kernel_body() {
     let copies = Copies::new();
     let same = copies.validate(OPPOSITE).code(0);
-    same.stdout(contains("The order of presets under our scheduler").and(contains("Of 84 pairs")));
+    same.stdout(contains("The order of presets under our scheduler").and(contains("Of 112 pairs")));
 }
 
 /// What was measured of the best preset and of one of the worst is exchanged.
