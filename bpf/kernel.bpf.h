@@ -56,6 +56,7 @@ struct bpf_iter_num {
 
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
+#define TASK_DEAD 0x80
 
 struct cpumask {
 	unsigned long bits[1];

@@ -6,9 +6,9 @@
  * the same job. A task leaves when it ends, or when its job does: then its
  * serial is nobody's.
  *
- * Beginning and end are told twice where we schedule: by tracepoints and by sched_ext. A program at
- * a tracepoint can be preempted (Linux 7), and until it goes on the kernel leaves the same program out
- * for everybody else on that CPU: of two ranks that end together there one would stay in its job for ever.
+ * Ends are told twice: by a tracepoint, and by sched_ext or the last switch; where we schedule so are beginnings. A
+ * program at a tracepoint can be preempted (Linux 7), and until it goes on the kernel leaves the same program
+ * out for everybody else on that CPU: of two ranks that end together there one would stay in its job for ever.
  */
 #ifndef COS_MEMBER_BPF_H
 #define COS_MEMBER_BPF_H

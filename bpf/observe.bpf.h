@@ -11,6 +11,7 @@
 
 #include "act.bpf.h"
 #include "ledger.bpf.h"
+#include "member.bpf.h"
 
 /* Every user may read it: who is in no job is not named, and comes and goes unseen. */
 static __always_inline void publish(u32 cpu, u32 tid, u32 tgid, u32 job, u64 now_ns)
@@ -91,6 +92,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		t->cpu = cpu;
 		see_stop(prev, t, cpu, now_ns);
 		t->wants = !prev_state;
+		if (prev_state & TASK_DEAD)
+			leave(t);
 	}
 	t = state_of(next);
 	if (t)
