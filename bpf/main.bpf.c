@@ -63,13 +63,15 @@ s32 OP(select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 	return cpu;
 }
 
-/* Who waits too far ahead of @t shall make room. */
+/* Who is too far ahead of @t shall make room, but not in the midst of a turn: it may be about to wake others. */
 static __always_inline void preempt_by_wakeup(struct task_state *t, struct cpu_state *c, u32 cpu,
 				     const struct cos_kernel_config *is, u64 now_ns)
 {
 	if (!c->run_weight || c->run_pinned_kthread)
 		return;
 	if (run_vtime(c, now_ns) - t->vtime <= (s64)is->granularity_ns)
+		return;
+	if (now_ns - c->run_at_ns < is->granularity_ns)
 		return;
 	count(COS_COUNT_WAKE_KICKS);
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
