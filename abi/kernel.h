@@ -48,7 +48,7 @@ struct cos_kernel_config {
 	u64 slice_ns;			/* of a turn */
 	u64 max_debt_ns;		/* a boosted task may be so far ahead */
 	u64 credit_ns;			/* a sleeper or yielder keeps so much of what it is owed */
-	u64 granularity_ns;		/* who wakes preempts from so far behind, and whose turn lasts so long */
+	u64 granularity_ns;		/* who wakes preempts from so far behind; a sync wake-up, a turn so long */
 	u64 kick_gap_ns;		/* least time between two boosting kicks of a CPU */
 	u64 balance_ns;			/* least time between two looks of a CPU for a longer queue */
 };

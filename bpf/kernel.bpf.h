@@ -125,6 +125,7 @@ struct scx_exit_info {
 } __core;
 
 enum scx_ent_flags { SCX_TASK_QUEUED = 1 };
+enum scx_wake_flags { SCX_WAKE_SYNC = 0x10 };
 enum scx_enq_flags { SCX_ENQ_WAKEUP = 1 };
 enum scx_deq_flags { SCX_DEQ_SLEEP = 1 };
 #define SCX_ENQ_PREEMPT		(1ULL << 32)

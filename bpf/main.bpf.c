@@ -54,6 +54,8 @@ s32 OP(select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
 	struct cpu_state *c = cpu_at(cpu);
 
+	if (t)
+		t->woken_sync = !!(wake_flags & SCX_WAKE_SYNC);
 	if (!idle || !t || !c || !is)
 		return cpu;
 	place(t, c, cpu, (s64)is->credit_ns);
@@ -63,18 +65,16 @@ s32 OP(select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 	return cpu;
 }
 
-/* Who is too far ahead of @t shall make room, but not in the midst of a turn: it may be about to wake others. */
-static __always_inline void preempt_by_wakeup(struct task_state *t, struct cpu_state *c, u32 cpu,
+/*
+ * Shall @t, who woke, run at once? Where it is first and far enough behind who runs. Whose waker is about to sleep
+ * leaves a turn alone that has just begun: the waker may wake others yet, and all would pay with a switch each.
+ */
+static __always_inline bool preempts(const struct task_state *t, const struct cpu_state *c, s64 first,
 				     const struct cos_kernel_config *is, u64 now_ns)
 {
-	if (!c->run_weight || c->run_pinned_kthread)
-		return;
-	if (run_vtime(c, now_ns) - t->vtime <= (s64)is->granularity_ns)
-		return;
-	if (now_ns - c->run_at_ns < is->granularity_ns)
-		return;
-	count(COS_COUNT_WAKE_KICKS);
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	return c->run_weight && !c->run_pinned_kthread && t->vtime <= first &&
+	       run_vtime(c, now_ns) - t->vtime > (s64)is->granularity_ns &&
+	       (!t->woken_sync || now_ns - c->run_at_ns >= is->granularity_ns);
 }
 
 /* An idle CPU comes and takes what cannot run here at once. */
@@ -156,14 +156,17 @@ void OP(enqueue, struct task_struct *p, u64 enq_flags)
 	place(t, c, cpu, (s64)is->credit_ns);
 	boosted = wakes ? is_boosted_by_waking(t, cpu, now_ns) :
 			  is_boosted_by_mark(t, cpu, now_ns);
+	if (wakes && !boosted && preempts(t, c, first, is, now_ns)) {
+		count(COS_COUNT_WAKE_KICKS);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, is->slice_ns, enq_flags | SCX_ENQ_PREEMPT);
+		return;
+	}
 	if (t->job)
 		enter_queue(t, cpu);
 	scx_bpf_dsq_insert_vtime(p, cpu, is->slice_ns,
 				 (u64)key_of(p, t, first, enq_flags, is), enq_flags);
 	if (boosted || is_boosted_by_crossing(p, t, cpu, now_ns))
 		kick_for_boost(cpu, now_ns);
-	else if (wakes)
-		preempt_by_wakeup(t, c, cpu, is, now_ns);
 	call_idle(p, cpu);
 }
 
@@ -358,9 +361,10 @@ void OP(exit_task, struct task_struct *p, struct scx_exit_task_args *args)
 
 	if (!t)
 		return;
-	leave_queue(t);
 	if (args->cancelled || (p->flags & PF_EXITING))
 		leave(t);
+	else
+		leave_queue(t);
 }
 
 s32 OP(cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)

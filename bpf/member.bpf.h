@@ -7,7 +7,7 @@
  * serial is nobody's.
  *
  * Ends are told twice: by a tracepoint, and by sched_ext or the last switch; where we schedule so are beginnings. A
- * program at a tracepoint can be preempted (Linux 7), and until it goes on the kernel leaves the same program
+ * program at a tracepoint can be preempted (seen on Linux 7.2), and until it goes on the kernel leaves the same program
  * out for everybody else on that CPU: of two ranks that end together there one would stay in its job for ever.
  */
 #ifndef COS_MEMBER_BPF_H

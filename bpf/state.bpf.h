@@ -37,6 +37,7 @@ struct task_state {
 	u32 running;
 	u32 queued_on;			/* CPU + 1 whose queue it is counted in (presence) */
 	u32 woken;			/* enum cos_seen + 1: has not been asked about since */
+	u32 woken_sync;			/* by one that is about to sleep, as it said */
 
 	/* boosts: act.bpf.h */
 	u64 boost_until_ns;		/* 0 = not boosted */

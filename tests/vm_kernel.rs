@@ -6,18 +6,24 @@
 
 use cosched_loader::{raw, Body, Config, JobNumber, Ledger, Mode, SEEN};
 use cosched_tests::inside::{self, attach, numbers, params, Check, Hogs};
-use std::{fs, thread, time::Duration};
+use std::io::{self, PipeReader, Read, Write};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 /// With a margin for a busy machine without KVM: it takes a minute on an idle one.
 const TIMEOUT: Duration = Duration::from_secs(900);
 
-const CHECKS: [Check<Body>; 14] = [
+const CHECKS: [Check<Body>; 15] = [
     ("it is the machine's scheduler", is_attached),
     ("a mate on a CPU boosts one that spins", mates_boost),
     ("a packet boosts who polls for it", packets_boost),
     ("a doorbell boosts whom it wakes", doorbells_boost),
     ("a yield boosts who is waited for", yields_boost),
     ("without an arrival answer nobody is boosted", nobody_boosts),
+    (
+        "who wakes preempts, but not a burst of wake-ups",
+        wakes_preempt,
+    ),
     ("no task passes by the queue", all_are_queued),
     ("a preset changes while the job runs", presets_switch),
     ("hogs on a CPU get the same", hogs_are_equal),
@@ -111,10 +117,13 @@ fn packets_boost(body: &mut Body) {
 
 /// CPUs that were told of a boost, or had just been.
 fn kicks(body: &Body) -> u64 {
-    let of_boosts = ["boost_kicks", "claimed"];
+    counted(body, &["boost_kicks", "claimed"])
+}
+
+fn counted(body: &Body, words: &[&str]) -> u64 {
     let counts = body.counts().unwrap();
-    let kicks = counts.iter().filter(|(c, _)| of_boosts.contains(&c.word));
-    kicks.map(|(_, nr)| nr).sum()
+    let counted = counts.iter().filter(|(c, _)| words.contains(&c.word));
+    counted.map(|(_, nr)| nr).sum()
 }
 
 fn doorbells_boost(body: &mut Body) {
@@ -133,6 +142,48 @@ fn nobody_boosts(body: &mut Body) {
         assert_eq!(ledger.nr_boosts, 0, "{mode}");
         assert!(ledger.ran_ns > 0);
     }
+}
+
+/// A timer's wake-ups preempt hogs. Of a writer's, that says that it is about to sleep, few do: it would
+/// be preempted with each word to one of its readers.
+fn wakes_preempt(body: &mut Body) {
+    let hogs = Hogs::on(&["0", "1"]);
+    let preempted = |body: &Body, by: fn() -> u64| {
+        let before = counted(body, &["wake_kicks"]);
+        let wakes = by();
+        (counted(body, &["wake_kicks"]) - before, wakes)
+    };
+    let (kicks, wakes) = preempted(body, sleeps);
+    assert!(2 * kicks > wakes, "{kicks} for {wakes} of a timer");
+    let (kicks, wakes) = preempted(body, words_to_readers);
+    assert!(10 * kicks < wakes, "{kicks} for {wakes} of a writer");
+    hogs.end();
+}
+
+fn sleeps() -> u64 {
+    let naps = [Duration::from_millis(5); 100];
+    naps.iter().for_each(|nap| thread::sleep(*nap));
+    naps.len() as u64
+}
+
+/// How often eight readers got all that there was for them.
+fn words_to_readers() -> u64 {
+    let since = Instant::now();
+    let (from, mut to): (Vec<_>, Vec<_>) = (0..8).map(|_| io::pipe().unwrap()).unzip();
+    let readers = from.into_iter().map(|it| thread::spawn(|| reads(it)));
+    let readers: Vec<_> = readers.collect();
+    while since.elapsed() < Duration::from_secs(1) {
+        to.iter_mut().for_each(|it| it.write_all(&[0]).unwrap());
+    }
+    drop(to);
+    readers.into_iter().map(|it| it.join().unwrap()).sum()
+}
+
+fn reads(mut from: PipeReader) -> u64 {
+    let mut words = [0; 4096];
+    (0..)
+        .take_while(|_| from.read(&mut words).unwrap() > 0)
+        .count() as u64
 }
 
 /// A rank that polls sockets is often preempted inside our own tracing programs, where it may

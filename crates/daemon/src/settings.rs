@@ -110,7 +110,7 @@ pub static TABLE: &[Setting] = settings![
     "scheduler.credit" "COSCHEDD_CREDIT" DEBT, "\"3ms\"",
         "so much of what it is owed a task keeps that sleeps or yields";
     "scheduler.granularity" "COSCHEDD_GRANULARITY" GAP, "\"1ms\"",
-        "who wakes preempts who is so far ahead";
+        "who wakes preempts who is so far ahead; where a socket or pipe woke it, who has run for so long too";
     "scheduler.kick_gap" "COSCHEDD_KICK_GAP" GAP, "\"50us\"",
         "least time between two boosts that preempt on one CPU";
     "scheduler.balance" "COSCHEDD_BALANCE" GAP, "\"4ms\"",

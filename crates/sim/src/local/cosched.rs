@@ -19,12 +19,12 @@
 //!
 //! It is the model of a sched_ext scheduler: slices end at ticks, and what it needs to know of a queue
 //! is its first task. Not modelled: weights (all are 1), the choice of an idle CPU beyond that of
-//! the simulator, cgroups. The defaults are ours.
+//! the simulator, cgroups, wakers that say that they are about to sleep (of sockets and pipes). The defaults are ours.
 //!
 //! With `body` it is the kernel body as it is (bpf/), of which the above is the idea. A node then sees more of the
 //! ranks on it (`run/decide/mates.rs`), and choices are sched_ext's: who was put back goes on only if nobody has a lesser
 //! key, its advantage begins with the next choice and lasts until it runs; each turn has a whole slice;
-//! boosts preempt neither a boosted turn nor twice within `KICK_GAP_NS`.
+//! who wakes preempts only where it is first in its queue; boosts preempt neither a boosted turn nor twice within `KICK_GAP_NS`.
 
 use super::{refuse_zero, signed, slice_or, Capabilities, LocalScheduler, View, Why};
 use crate::random::Stream;
@@ -255,7 +255,9 @@ impl LocalScheduler for Cosched {
             return true;
         };
         let it = &view.tasks[task as usize];
-        self.may_be_boosted(view.queue, it) || running.vtime - it.vtime > ns(self.granularity)
+        let is_next = !self.body || next(view).is_none_or(|first| it.key <= first);
+        let is_behind = running.vtime - it.vtime > ns(self.granularity);
+        self.may_be_boosted(view.queue, it) || (is_behind && is_next)
     }
 
     fn stop(&self, view: &mut View<Self>, task: u32) {
