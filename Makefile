@@ -5,6 +5,8 @@ PREFIX ?= /usr/local
 ARGS ?= --workload barrier
 # How often `make soak` kills coschedd.
 COUNT ?= 1000
+# For how many seconds it then stresses a guest.
+STRESS ?= 600
 .PHONY: setup build check test soak demo bench install
 
 setup:
@@ -16,7 +18,7 @@ check:
 test:
 	cargo xtask test
 soak:
-	cargo xtask soak --kills $(COUNT)
+	cargo xtask soak --kills $(COUNT) --stress $(STRESS)
 demo:
 	cargo xtask demo
 bench: build

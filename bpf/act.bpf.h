@@ -162,6 +162,40 @@ APART int take_boosted(u32 cpu, u64 now_ns)
 	return taken;
 }
 
+/* Who has waited so long comes next: far from what the kernel's watchdog bears. */
+#define PATIENCE_NS 3000000000ULL
+/* How often one is looked for. */
+#define STARVING_LOOK_NS 100000000ULL
+
+/*
+ * dispatch: who waits in @cpu's queue beyond patience goes to its CPU, and what it was ahead is forgiven. Fair
+ * it would be to wait for minutes: a turn of a hundredth of the weight costs a hundred turns of each other. Such
+ * are at the queue's end. Once there is one it is looked for in each choice.
+ */
+APART int take_starving(u32 cpu, u64 now_ns)
+{
+	struct cpu_state *c = cpu_at(cpu);
+	struct task_struct *p;
+	struct task_state *t;
+	u32 looks = max_looks();
+
+	if (!c)
+		return false;
+	bpf_for_each(scx_dsq, p, cpu, SCX_DSQ_ITER_REV) {
+		if (!looks--)
+			break;
+		t = bpf_task_storage_get(&tasks, p, 0, 0);
+		if (!t || now_ns - t->queued_at_ns < PATIENCE_NS ||
+		    !scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0))
+			continue;
+		t->vtime = sooner(t->vtime, c->vtime);
+		count(COS_COUNT_STARVING);
+		return true;
+	}
+	c->looked_at_ns = now_ns;
+	return false;
+}
+
 /* @t comes on its CPU: a boost is worth one slice. */
 static __always_inline void end_boost(struct task_state *t, struct cos_kernel_job *job,
 			     struct cpu_state *c, u64 now_ns)

@@ -131,6 +131,7 @@ enum scx_deq_flags { SCX_DEQ_SLEEP = 1 };
 #define SCX_ENQ_PREEMPT		(1ULL << 32)
 #define SCX_DSQ_LOCAL		(1ULL << 63 | 2)
 #define SCX_DSQ_LOCAL_ON	(3ULL << 62)
+#define SCX_DSQ_ITER_REV	(1ULL << 16)
 #define SCX_KICK_IDLE		1ULL
 #define SCX_KICK_PREEMPT	2ULL
 

@@ -161,6 +161,7 @@ void OP(enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, is->slice_ns, enq_flags | SCX_ENQ_PREEMPT);
 		return;
 	}
+	t->queued_at_ns = now_ns;
 	if (t->job)
 		enter_queue(t, cpu);
 	scx_bpf_dsq_insert_vtime(p, cpu, is->slice_ns,
@@ -205,6 +206,8 @@ void OP(dispatch, s32 cpu, struct task_struct *prev)
 	}
 	first = advance(c, cpu, now_ns);
 	if (c->wanted && take_boosted(cpu, now_ns))
+		return;
+	if (now_ns - c->looked_at_ns >= STARVING_LOOK_NS && take_starving(cpu, now_ns))
 		return;
 	if (balance(c, cpu, is, now_ns))
 		return;

@@ -23,6 +23,9 @@ const INSIDE: &str = "COSCHED_TEST_INSIDE";
 /// How often vm_fail_open.rs kills, where that is not its own number.
 pub const KILLS: &str = "COSCHED_KILLS";
 
+/// For how many seconds vm_stress.rs stresses, where that is not its own number.
+pub const STRESS: &str = "COSCHED_STRESS";
+
 /// A check and its name. What it prints in lines that begin with `NOTE ` is shown in any case.
 pub type Check<T> = (&'static str, fn(&mut T));
 
@@ -39,11 +42,13 @@ pub fn checks<T>(test: &str, timeout: Duration, prepare: fn() -> T, checks: &[Ch
         &["--exact", test, "--nocapture", "--test-threads=1"],
         timeout,
     );
-    let kills = env::var(KILLS).unwrap_or_default();
-    let job = match kills.as_str() {
-        "" => job,
-        kills => job.env(KILLS, kills),
-    };
+    let given = [KILLS, STRESS].map(|name| (name, env::var(name)));
+    let job = given
+        .into_iter()
+        .fold(job, |job, (name, value)| match value {
+            Ok(value) => job.env(name, value),
+            Err(_) => job,
+        });
     let outcome = guest.run(&job).unwrap_or_else(|error| panic!("{error}"));
     drop(tools);
     let said = String::from_utf8_lossy(&outcome.stdout);
@@ -56,6 +61,11 @@ pub fn checks<T>(test: &str, timeout: Duration, prepare: fn() -> T, checks: &[Ch
         "{passed} of {} checks passed:\n{whole}",
         checks.len()
     );
+}
+
+/// The number in the environment under @name, @or where there is none.
+pub fn number_of(name: &str, or: u64) -> u64 {
+    env::var(name).map_or(or, |text| text.parse().expect("a number"))
 }
 
 /// Whether this is the guest.

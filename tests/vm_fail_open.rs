@@ -15,11 +15,11 @@ use cosched_tests::{
 use libbpf_rs::query::ProgInfoIter;
 use rustix::process::Signal;
 use std::{
-    env, fs, thread,
+    fs, thread,
     time::{Duration, Instant},
 };
 
-const KILLS: usize = 25;
+const KILLS: u64 = 25;
 /// The promise.
 const BACK_WITHIN: Duration = Duration::from_secs(1);
 const USER: u32 = 1000;
@@ -34,8 +34,8 @@ fn killed_it_leaves_a_stock_machine() {
     inside::checks(test, timeout, open, &CHECKS);
 }
 
-fn nr_kills() -> usize {
-    env::var(inside::KILLS).map_or(KILLS, |text| text.parse().unwrap())
+fn nr_kills() -> u64 {
+    inside::number_of(inside::KILLS, KILLS)
 }
 
 /// Where coschedd is when it is killed.
@@ -74,12 +74,12 @@ const WORKING: [At; 10] = [
 impl At {
     /// Two of five while it works, one while it is put in its place; the others spread evenly over
     /// a start, however many there are.
-    fn number(n: usize) -> At {
+    fn number(n: u64) -> At {
         match n % 5 {
-            1 => WORKING[n / 5 * 2 % WORKING.len()],
-            3 => WORKING[(n / 5 * 2 + 1) % WORKING.len()],
+            1 => WORKING[(n / 5 * 2) as usize % WORKING.len()],
+            3 => WORKING[(n / 5 * 2 + 1) as usize % WORKING.len()],
             4 => At::Enabling,
-            _ => At::Start((n as u64 * 618) % 1000 / 9),
+            _ => At::Start((n * 618) % 1000 / 9),
         }
     }
 }

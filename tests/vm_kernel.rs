@@ -13,7 +13,7 @@ use std::{fs, thread};
 /// With a margin for a busy machine without KVM: it takes a minute on an idle one.
 const TIMEOUT: Duration = Duration::from_secs(900);
 
-const CHECKS: [Check<Body>; 15] = [
+const CHECKS: [Check<Body>; 16] = [
     ("it is the machine's scheduler", is_attached),
     ("a mate on a CPU boosts one that spins", mates_boost),
     ("a packet boosts who polls for it", packets_boost),
@@ -32,6 +32,7 @@ const CHECKS: [Check<Body>; 15] = [
         "nobody starves beside ranks that are boosted",
         nobody_starves,
     ),
+    ("of the least weight nobody starves either", patience_ends),
     ("who ends leaves its job, however many do", ends_are_told),
     ("a job's end ends its boosts", jobs_end),
     ("sched_ext takes it away, and the log says why", ejected),
@@ -255,6 +256,17 @@ fn nobody_starves(body: &mut Body) {
     body.end(job).unwrap();
     assert!(shares.iter().all(|ms| *ms > 0), "{shares:?}");
     assert!(body.ejected().is_none());
+}
+
+/// One of a 68th of the weight beside sixty waits fairly for sixteen seconds; after ten the kernel's watchdog acts.
+fn patience_ends(body: &mut Body) {
+    let before = counted(body, &["starving"]);
+    let others = ["0"; 60];
+    let all = ["14", "0:19"].iter().chain(&others).copied();
+    let shares = numbers("hogs", &all.collect::<Vec<_>>());
+    assert!(body.ejected().is_none());
+    assert!(shares[0] > 0 && shares[0] < shares[1], "{shares:?}");
+    assert!(counted(body, &["starving"]) - before >= 2);
 }
 
 /// Of two that end on one CPU at once a tracepoint tells of one.

@@ -41,11 +41,14 @@ enum Step {
     Check,
     /// Check, build, and run every test; the last line counts
     Test,
-    /// Kill coschedd in a guest, again and again (as root; half a minute each)
+    /// Kill coschedd in a guest again and again, and stress another (as root; four seconds a kill)
     Soak {
-        /// How often
+        /// How often to kill; 0: not at all
         #[arg(long, value_name = "N", default_value_t = 1000)]
         kills: u32,
+        /// For how long to stress; 0: not at all
+        #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+        stress: u32,
     },
     /// Set up, build, and show LAMMPS beside other work (about five minutes)
     Demo,
@@ -87,7 +90,7 @@ fn take(tree: &tree::Tree, step: Step) -> anyhow::Result<ExitCode> {
         Step::Build => build::all(tree),
         Step::Check => check::all(tree),
         Step::Test => test::all(tree),
-        Step::Soak { kills } => soak::all(tree, kills),
+        Step::Soak { kills, stress } => soak::all(tree, kills, stress),
         Step::Demo => demo::all(tree),
         Step::Figure => experiments::figures(tree),
         Step::Mpis { suites } => mpis::all(tree, &suites),

@@ -9,7 +9,7 @@ use anyhow::Result;
 
 use crate::tree::{output, run, which, Missing};
 
-const PACKAGES: [(&str, &str); 24] = [
+const PACKAGES: [(&str, &str); 25] = [
     ("gcc", "the shim and what the workloads' compilers call"),
     ("make", "make test, make demo"),
     (
@@ -39,6 +39,7 @@ const PACKAGES: [(&str, &str); 24] = [
         "guests with a sched_ext kernel; brings virtiofsd",
     ),
     ("ghostscript", "a competitor in S1's mixed workload"),
+    ("stress-ng", "a guest that does all that a scheduler fears"),
     ("kmod", "the modules of that kernel"),
 ];
 
