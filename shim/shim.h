@@ -94,7 +94,7 @@ struct cos_thread {
 	bool grace;			/* the next hook call still belongs to the pass that woke */
 	u32 nr_arms;			/* in this wait */
 	u32 source;			/* enum cos_source of the latest look */
-	bool yields_at_once;		/* the latest verdict of any wait was to yield */
+	bool yields_at_once;		/* a wait began with that verdict, and none was other since */
 	u64 decided_at_ns;
 	u64 slept_at_ns;		/* the latest real sleep began */
 	u64 boost_ns;			/* first interval of asking for the peer's boost */

@@ -253,9 +253,9 @@ static void yield(struct cos_thread *self, u64 now)
 }
 
 /*
- * Where the last verdict was to yield, the next wait begins with it: the first empty pass already
+ * Where a wait began with the verdict to yield, the next one begins so as well: the first empty pass already
  * gives way, as stock does. True while that holds; policy is asked again after a
- * few passes, after some time, and when the CPU came back late.
+ * few passes, after some time, and when the CPU came back late. Who yields only after it has spun spins first.
  */
 static bool yield_at_once(struct cos_thread *self)
 {
@@ -283,7 +283,8 @@ static void decide(struct cos_thread *self, u64 now)
 	see(self, now, &obs);
 	cos_wait(&cos_shim.params, &obs, &self->task, &cos_shim.job, &out);
 	self->decided_at_ns = now;
-	self->yields_at_once = out.act == COS_ACT_YIELD;
+	self->yields_at_once = out.act == COS_ACT_YIELD &&
+			       (now == self->began_at_ns || self->yields_at_once);
 	self->until_ns = out.until_ns;
 	if (out.watch & COS_F_NR_SAME_JOB_HERE)
 		self->until_ns = min_u64(self->until_ns, now + LOOK_AGAIN_NS);

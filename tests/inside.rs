@@ -9,7 +9,7 @@ use cosched_policy::Params;
 use cosched_vm::Job;
 use std::{
     env,
-    io::Read,
+    io::{self, Read, Write},
     panic::{self, AssertUnwindSafe},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -26,7 +26,7 @@ pub const KILLS: &str = "COSCHED_KILLS";
 /// For how many seconds vm_stress.rs stresses, where that is not its own number.
 pub const STRESS: &str = "COSCHED_STRESS";
 
-/// A check and its name. What it prints in lines that begin with `NOTE ` is shown in any case.
+/// A check and its name. What it prints in lines that begin with `NOTE ` is shown at once.
 pub type Check<T> = (&'static str, fn(&mut T));
 
 /// Boots, and runs the calling test's program again with @test alone; all its checks must have passed.
@@ -49,11 +49,10 @@ pub fn checks<T>(test: &str, timeout: Duration, prepare: fn() -> T, checks: &[Ch
             Ok(value) => job.env(name, value),
             Err(_) => job,
         });
-    let outcome = guest.run(&job).unwrap_or_else(|error| panic!("{error}"));
+    let outcome = guest.run_into(&job, Notes::default(), io::sink());
+    let outcome = outcome.unwrap_or_else(|error| panic!("{error}"));
     drop(tools);
     let said = String::from_utf8_lossy(&outcome.stdout);
-    let notes = said.lines().filter_map(|line| line.strip_prefix("NOTE "));
-    notes.for_each(|note| println!("{note}"));
     let passed = said.matches("CHECK passed ").count();
     let whole = format!("{said}{}", String::from_utf8_lossy(&outcome.stderr));
     assert!(
@@ -61,6 +60,27 @@ pub fn checks<T>(test: &str, timeout: Duration, prepare: fn() -> T, checks: &[Ch
         "{passed} of {} checks passed:\n{whole}",
         checks.len()
     );
+}
+
+/// Shows notes as they come: of a long run they are its progress.
+#[derive(Default)]
+struct Notes(Vec<u8>);
+
+impl Write for Notes {
+    fn write(&mut self, said: &[u8]) -> io::Result<usize> {
+        self.0.extend_from_slice(said);
+        while let Some(end) = self.0.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.0.drain(..=end).collect();
+            if let Some((_, note)) = String::from_utf8_lossy(&line).split_once("NOTE ") {
+                print!("{note}");
+            }
+        }
+        Ok(said.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The number in the environment under @name, @or where there is none.

@@ -14,6 +14,7 @@ use cosched_tests::{
     need, superuser,
 };
 use std::{
+    collections::HashMap,
     ffi::OsString,
     fs,
     os::unix::fs::{chown, PermissionsExt},
@@ -97,6 +98,39 @@ fn a_rank_that_is_to_yield_is_seen_yielding() {
         assert_eq!(ran.stdout(), "recv ok\n");
         assert!(nr_yields(log.path(), 2) > 0);
     }
+}
+
+/// A wait that has come to yielding says nothing of the next: each spins first for as long as its preset says.
+#[test]
+fn each_wait_spins_before_it_yields() {
+    let test = "mpi_trap::each_wait_spins_before_it_yields";
+    if need(test, installed("strace")).is_none() {
+        return;
+    }
+    let log = tempfile::NamedTempFile::new().unwrap();
+    for mpi in mpis(test) {
+        let program = mpi.compile("late.c", "", &[]);
+        let job = traced(log.path(), mpi, &program).arg("soon");
+        let ran = job.option("--policy=spin_yield:100ms").cosched();
+        assert_eq!(ran.stdout(), "soon ok\n");
+        let [long, short] = yields_after_marks(log.path());
+        assert!(long > 0 && short == 0, "{mpi:?}: {long}, then {short}");
+    }
+}
+
+/// Yields of all ranks after the first `getsid(0)`, and after the second until the third.
+fn yields_after_marks(log: &Path) -> [usize; 2] {
+    let (mut marks, mut yields) = (HashMap::new(), [0; 2]);
+    let log = fs::read_to_string(log).unwrap();
+    for (pid, call) in log.lines().filter_map(|line| line.split_once(' ')) {
+        let nr = marks.entry(pid.to_owned()).or_insert(0);
+        if call.trim_start().starts_with("getsid(") {
+            *nr += 1;
+        } else if call.contains("sched_yield(") && (1..=2).contains(nr) {
+            yields[*nr - 1] += 1;
+        }
+    }
+    yields
 }
 
 /// Its own definitions of MPI's functions come before any preloaded ones.

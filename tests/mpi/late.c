@@ -37,6 +37,21 @@ static void by_recv(void)
 		expect(17, late);
 }
 
+/* After a long wait, between two marks: short ones. */
+static void soon(void)
+{
+	by_recv();
+	getsid(0);
+	for (int i = 0; i < 200; i++) {
+		if (rank)
+			expect(i, 0);
+		MPI_Send(&i, 1, MPI_INT, rank ? 0 : late, 1, MPI_COMM_WORLD);
+		if (!rank)
+			expect(i, late);
+	}
+	getsid(0);
+}
+
 static void by_probe(void)
 {
 	MPI_Status status;
@@ -102,7 +117,7 @@ static const struct { const char *name; void (*wait)(void); } ways[] = {
 	{ "recv", by_recv },		{ "probe", by_probe },
 	{ "wait", by_wait },		{ "ssend", by_ssend },
 	{ "rendezvous", by_rendezvous },{ "barrier", by_barrier },
-	{ "allreduce", by_allreduce },
+	{ "allreduce", by_allreduce },	{ "soon", soon },
 };
 
 int main(int argc, char **argv)
