@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-const SECONDS: u64 = 30;
+const SECONDS: u64 = 20;
 const USER: u32 = 1000;
 
 /// What stress-ng does, by how many workers each.
