@@ -157,6 +157,12 @@ pub fn numbers(name: &str, args: &[&str]) -> Vec<u64> {
         .collect()
 }
 
+/// The most and the least of @shares, as their ratio in per cent.
+pub fn spread(shares: &[u64]) -> u64 {
+    let of = |share: Option<&u64>| *share.expect("there are shares");
+    of(shares.iter().max()) * 100 / of(shares.iter().min()).max(1)
+}
+
 /// Hogs that end with it.
 pub struct Hogs(Child);
 

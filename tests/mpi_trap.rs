@@ -8,13 +8,12 @@
 use cosched_tests::{
     installed,
     job::{
-        built, compile, installation_of, limited, mpis, nr_yields, shown, text, turn, Job, Mpi,
-        Ran, NOBODY,
+        built, compile, installation_of, limited, mpis, nr_yields, shown, text, turn,
+        yields_after_marks, Job, Mpi, Ran, NOBODY,
     },
     need, superuser,
 };
 use std::{
-    collections::HashMap,
     ffi::OsString,
     fs,
     os::unix::fs::{chown, PermissionsExt},
@@ -113,24 +112,11 @@ fn each_wait_spins_before_it_yields() {
         let job = traced(log.path(), mpi, &program).arg("soon");
         let ran = job.option("--policy=spin_yield:100ms").cosched();
         assert_eq!(ran.stdout(), "soon ok\n");
-        let [long, short] = yields_after_marks(log.path());
+        let ranks = yields_after_marks(log.path());
+        let after = |mark: usize| ranks.values().map(|nr| nr[mark]).sum::<usize>();
+        let (long, short) = (after(0), after(1));
         assert!(long > 0 && short == 0, "{mpi:?}: {long}, then {short}");
     }
-}
-
-/// Yields of all ranks after the first `getsid(0)`, and after the second until the third.
-fn yields_after_marks(log: &Path) -> [usize; 2] {
-    let (mut marks, mut yields) = (HashMap::new(), [0; 2]);
-    let log = fs::read_to_string(log).unwrap();
-    for (pid, call) in log.lines().filter_map(|line| line.split_once(' ')) {
-        let nr = marks.entry(pid.to_owned()).or_insert(0);
-        if call.trim_start().starts_with("getsid(") {
-            *nr += 1;
-        } else if call.contains("sched_yield(") && (1..=2).contains(nr) {
-            yields[*nr - 1] += 1;
-        }
-    }
-    yields
 }
 
 /// Its own definitions of MPI's functions come before any preloaded ones.
