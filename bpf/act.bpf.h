@@ -5,8 +5,8 @@
  * A boost is a mark on the task and a kick of the CPU in whose queue it waits;
  * dispatch then takes the marked one first. Tracing programs and enqueue only
  * mark and kick; only dispatch moves. One victim per kick: a CPU is kicked at most once
- * in `kick_gap`, and never while it runs a boosted rank or a pinned kernel thread; the mark stays,
- * and the next choice of that CPU sees it.
+ * in `kick_gap`, and never while it runs a boosted rank, one that had starved, or a pinned kernel thread; the
+ * mark stays, and the next choice of that CPU sees it.
  */
 #ifndef COS_ACT_BPF_H
 #define COS_ACT_BPF_H
@@ -23,7 +23,7 @@ static __always_inline void kick_for_boost(u32 cpu, u64 now_ns)
 	if (!c || !schedules(is))
 		return;
 	c->wanted = 1;
-	if (c->run_boosted || c->run_pinned_kthread ||
+	if (c->run_boosted || c->run_spared || c->run_pinned_kthread ||
 	    now_ns - c->kicked_at_ns < is->kick_gap_ns) {
 		count(COS_COUNT_CLAIMED);
 		return;
@@ -164,32 +164,47 @@ APART int take_boosted(u32 cpu, u64 now_ns)
 
 /* Who has waited so long comes next: far from what the kernel's watchdog bears. */
 #define PATIENCE_NS 3000000000ULL
+/* The same of one that all of RCU waits for. The kernel bears 21 s, and such a section may take several turns. */
+#define READER_PATIENCE_NS 100000000ULL
 /* How often one is looked for. */
 #define STARVING_LOOK_NS 100000000ULL
 
+/* Until one that was preempted within a read-side critical section runs again, no grace period ends. */
+static __always_inline u64 patience_ns(const struct task_struct *p)
+{
+	return bpf_core_field_exists(p->rcu_read_lock_nesting) && p->rcu_read_lock_nesting > 0 ?
+	       READER_PATIENCE_NS : PATIENCE_NS;
+}
+
 /*
- * dispatch: who waits in @cpu's queue beyond patience goes to its CPU, and what it was ahead is forgiven. Fair
- * it would be to wait for minutes: a turn of a hundredth of the weight costs a hundred turns of each other. Such
- * are at the queue's end. Once there is one it is looked for in each choice.
+ * dispatch: who waits in @cpu's queue beyond patience goes to its CPU, and what it was ahead is forgiven, unless
+ * it goes for RCU's sake. Fair it would be to wait for minutes: a turn of a hundredth of the weight costs a hundred
+ * turns of each other. Such are at the queue's end. Once there is one it is looked for in each choice. Its turn is
+ * spared: all that wake are far behind it, and would end it at once.
  */
 APART int take_starving(u32 cpu, u64 now_ns)
 {
+	struct cos_kernel_config *is = configuration();
 	struct cpu_state *c = cpu_at(cpu);
 	struct task_struct *p;
 	struct task_state *t;
 	u32 looks = max_looks();
+	bool starves;
 
-	if (!c)
+	if (!c || !is)
 		return false;
 	bpf_for_each(scx_dsq, p, cpu, SCX_DSQ_ITER_REV) {
 		if (!looks--)
 			break;
 		t = bpf_task_storage_get(&tasks, p, 0, 0);
-		if (!t || now_ns - t->queued_at_ns < PATIENCE_NS ||
+		if (!t || now_ns - t->queued_at_ns < patience_ns(p) ||
 		    !scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0))
 			continue;
-		t->vtime = sooner(t->vtime, c->vtime);
-		count(COS_COUNT_STARVING);
+		starves = now_ns - t->queued_at_ns >= PATIENCE_NS;
+		if (starves)
+			t->vtime = sooner(t->vtime, c->vtime);
+		t->spared_ns = is->slice_ns;
+		count(starves ? COS_COUNT_STARVING : COS_COUNT_READERS);
 		return true;
 	}
 	c->looked_at_ns = now_ns;

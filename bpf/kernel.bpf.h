@@ -86,6 +86,7 @@ struct task_struct {
 	unsigned int flags;
 	int nr_cpus_allowed;
 	const struct cpumask *cpus_ptr;
+	int rcu_read_lock_nesting;	/* where readers can be preempted */
 	struct signal_struct *signal;
 	struct sched_entity se;
 	struct sched_ext_entity scx;

@@ -72,7 +72,7 @@ s32 OP(select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 static __always_inline bool preempts(const struct task_state *t, const struct cpu_state *c, s64 first,
 				     const struct cos_kernel_config *is, u64 now_ns)
 {
-	return c->run_weight && !c->run_pinned_kthread && t->vtime <= first &&
+	return c->run_weight && !c->run_spared && !c->run_pinned_kthread && t->vtime <= first &&
 	       run_vtime(c, now_ns) - t->vtime > (s64)is->granularity_ns &&
 	       (!t->woken_sync || now_ns - c->run_at_ns >= is->granularity_ns);
 }
@@ -154,6 +154,10 @@ void OP(enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	first = advance(c, cpu, now_ns);
 	place(t, c, cpu, (s64)is->credit_ns);
+	if (t->spared_ns && !wakes) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, t->spared_ns, enq_flags);
+		return;
+	}
 	boosted = wakes ? is_boosted_by_waking(t, cpu, now_ns) :
 			  is_boosted_by_mark(t, cpu, now_ns);
 	if (wakes && !boosted && preempts(t, c, first, is, now_ns)) {
@@ -283,6 +287,7 @@ void OP(running, struct task_struct *p)
 	c->run_weight = t->weight;
 	c->run_pinned_kthread = is_pinned_kthread(p);
 	c->run_boosted = 0;
+	c->run_spared = t->spared_ns > 0;
 	advance(c, cpu, now_ns);
 	see_run(p, t, c, cpu, now_ns);
 }
@@ -311,6 +316,8 @@ void OP(stopping, struct task_struct *p, bool runnable)
 	c->run_at_ns = now_ns;
 	advance(c, cpu, now_ns);
 	see_stop(p, t, cpu, now_ns);
+	t->spared_ns = runnable && !t->yielded ?
+		       sat_sub(t->spared_ns, cpu_time_ns(p) - t->on_cpu_ns) : 0;
 	if (runnable && is_turn_over(p, t))
 		choose_again(t->job, cpu);
 	c->run_weight = 0;
@@ -435,6 +442,7 @@ struct sched_ext_ops cosched_ops = {
 	.cgroup_set_weight = (void *)cos_cgroup_set_weight,
 	.init		= (void *)cos_init,
 	.exit		= (void *)cos_exit,
-	.timeout_ms	= 10000,
+	/* The kernel's most: where real-time tasks leave a twentieth, as it grants, all else is as much slower. */
+	.timeout_ms	= 30000,
 	.name		= "cosched",
 };

@@ -39,6 +39,7 @@ struct task_state {
 	u32 queued_on;			/* CPU + 1 whose queue it is counted in (presence) */
 	u32 woken;			/* enum cos_seen + 1: has not been asked about since */
 	u32 woken_sync;			/* by one that is about to sleep, as it said */
+	u64 spared_ns;			/* CPU time that nobody shall cut short: its wait was beyond patience */
 
 	/* boosts: act.bpf.h */
 	u64 boost_until_ns;		/* 0 = not boosted */
@@ -66,8 +67,8 @@ struct cpu_state {
 	u32 wanted;			/* somebody queued here may be boosted */
 	u32 run_boosted;		/* this turn is a boost: nobody else's preempts it */
 	u32 run_pinned_kthread;
+	u32 run_spared;			/* this turn ends a wait beyond patience: nobody who wakes preempts it */
 	u32 nr_balances;
-	u32 pad;
 };
 
 struct {

@@ -70,10 +70,13 @@ pub fn read(path: &str) -> String {
 pub struct Coschedd(Child);
 
 impl Coschedd {
-    /// Started; what it says begins anew.
+    /// Started, with the priority that its unit gives it; what it says begins anew.
     pub fn spawn() -> Coschedd {
         let log = File::create(LOG).expect("/run is writable");
-        let mut command = Command::new(installed("coschedd"));
+        let mut command = Command::new("nice");
+        command
+            .args(["--adjustment=-10"])
+            .arg(installed("coschedd"));
         command.args(["--config", CONFIG]).stderr(log);
         Coschedd(command.spawn().expect("installed before"))
     }

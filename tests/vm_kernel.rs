@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 use cosched_loader::{raw, Body, Config, JobNumber, Ledger, Mode, SEEN};
-use cosched_tests::inside::{self, attach, numbers, params, Check, Hogs};
+use cosched_tests::inside::{self, attach, numbers, params, spread, Check, Hogs};
 use std::io::{self, PipeReader, Read, Write};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -13,7 +13,7 @@ use std::{fs, thread};
 /// With a margin for a busy machine without KVM: it takes a minute on an idle one.
 const TIMEOUT: Duration = Duration::from_secs(900);
 
-const CHECKS: [Check<Body>; 16] = [
+const CHECKS: [Check<Body>; 17] = [
     ("it is the machine's scheduler", is_attached),
     ("a mate on a CPU boosts one that spins", mates_boost),
     ("a packet boosts who polls for it", packets_boost),
@@ -33,6 +33,7 @@ const CHECKS: [Check<Body>; 16] = [
         nobody_starves,
     ),
     ("of the least weight nobody starves either", patience_ends),
+    ("nor does RCU wait for such", readers_go_on),
     ("who ends leaves its job, however many do", ends_are_told),
     ("a job's end ends its boosts", jobs_end),
     ("sched_ext takes it away, and the log says why", ejected),
@@ -217,11 +218,6 @@ fn presets_switch(body: &mut Body) {
     body.end(job).unwrap();
 }
 
-/// The most and the least of @shares, as their ratio in per cent.
-fn spread(shares: &[u64]) -> u64 {
-    shares.iter().max().unwrap() * 100 / shares.iter().min().unwrap().max(&1)
-}
-
 fn hogs_are_equal(_: &mut Body) {
     let shares = numbers("hogs", &["4", "0", "0", "0", "1", "1"]);
     assert!(spread(&shares[..3]) <= 115, "{shares:?}");
@@ -258,7 +254,7 @@ fn nobody_starves(body: &mut Body) {
     assert!(body.ejected().is_none());
 }
 
-/// One of a 68th of the weight beside sixty waits fairly for sixteen seconds; after ten the kernel's watchdog acts.
+/// One of a 68th of the weight beside sixty waits fairly for sixteen seconds; after thirty the kernel's watchdog acts.
 fn patience_ends(body: &mut Body) {
     let before = counted(body, &["starving"]);
     let others = ["0"; 60];
@@ -267,6 +263,21 @@ fn patience_ends(body: &mut Body) {
     assert!(body.ejected().is_none());
     assert!(shares[0] > 0 && shares[0] < shares[1], "{shares:?}");
     assert!(counted(body, &["starving"]) - before >= 2);
+}
+
+/// Who makes a huge page is preempted while RCU waits for it; beside twelve, of so little weight, for 3 s each time. The kernel ends
+/// a scheduler that keeps RCU waiting for 21 s.
+fn readers_go_on(body: &mut Body) {
+    let before = counted(body, &["readers"]);
+    let hogs = Hogs::on(&["0"; 12]);
+    // Not each is preempted while it copies.
+    let readers = (0..6).find_map(|_| {
+        assert_eq!(numbers("collapse", &["4"]).len(), 1);
+        Some(counted(body, &["readers"]) - before).filter(|nr| *nr > 0)
+    });
+    hogs.end();
+    println!("NOTE {readers:?} turns for RCU");
+    assert!(readers.is_some());
 }
 
 /// Of two that end on one CPU at once a tracepoint tells of one.

@@ -7,7 +7,7 @@
 
 use cosched_tests::{
     coschedd::{ask, counted, install, job_of, jobs, state, wait_for, Coschedd, Running},
-    inside::{self, numbers, Check},
+    inside::{self, numbers, spread, Check},
     need, tool,
 };
 use std::{
@@ -16,11 +16,12 @@ use std::{
     time::Duration,
 };
 
-const SECONDS: u64 = 20;
+const SECONDS: u64 = 30;
 const USER: u32 = 1000;
 
-/// What stress-ng does, by how many workers each.
-const STRESSORS: [(&str, &str); 24] = [
+/// What stress-ng does, by how many workers each. `mutex` and `hrtimers` are of real-time priority where root runs
+/// them: they leave a twentieth of each CPU, and RCU stalls under any scheduler.
+const STRESSORS: [(&str, &str); 22] = [
     ("cpu", "2"),
     ("switch", "2"),
     ("yield", "2"),
@@ -34,7 +35,6 @@ const STRESSORS: [(&str, &str); 24] = [
     ("daemon", "1"),
     ("zombie", "1"),
     ("pthread", "1"),
-    ("mutex", "1"),
     ("futex", "2"),
     ("sem", "1"),
     ("pipe", "2"),
@@ -43,7 +43,6 @@ const STRESSORS: [(&str, &str); 24] = [
     ("kill", "1"),
     ("sigq", "1"),
     ("timer", "1"),
-    ("hrtimers", "1"),
     ("sleep", "1"),
 ];
 
@@ -111,11 +110,11 @@ fn start() -> Child {
     stress.stdin(Stdio::null()).spawn().unwrap()
 }
 
-fn fair_again(_: &mut Coschedd) {
+fn fair_again(daemon: &mut Coschedd) {
     let shares = numbers("hogs", &["3", "0", "0", "1", "1"]);
-    for pair in shares.chunks(2) {
-        let (more, less) = (pair[0].max(pair[1]), pair[0].min(pair[1]));
-        assert!(100 * more <= 115 * less, "{shares:?}");
-    }
-    assert_eq!(state(), "enabled");
+    assert!(
+        shares.chunks(2).all(|pair| spread(pair) < 115),
+        "{shares:?}"
+    );
+    assert_eq!(state(), "enabled", "{}", daemon.said());
 }
