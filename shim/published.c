@@ -56,6 +56,7 @@ void published_start(void)
 	nr_cpus = (u32)min_u64(nr > 0 ? (u64)nr : 0, COS_MAX_CPUS);
 	own_tid = (u32)syscall(SYS_gettid);
 	published = map;
+	published_tell();
 }
 
 static bool names(u32 cpu, u32 tid)
@@ -80,7 +81,7 @@ static bool is_fresh(void)
 	return false;
 }
 
-/* We begin to wait: tell peers whether they find us by our slot's number. */
+/* We begin, or begin to wait: tell peers whether they find us by our slot's number. */
 void published_tell(void)
 {
 	u16 *watchable = &cos_shim.me->watchable;
