@@ -75,7 +75,8 @@ pub struct Cluster {
     /// A context switch, paid by the task that comes on.
     #[serde(default)]
     pub switch: Span,
-    /// Refilling caches after another task ran there, or on another CPU; paid by the task that comes on.
+    /// Lost to refilling caches after another task ran there, or on another CPU, by the task that comes on: until then
+    /// its work takes twice as long.
     #[serde(default)]
     pub refill: Span,
     /// The system call that goes to sleep; a message that arrives within is seen.

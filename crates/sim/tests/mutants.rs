@@ -31,6 +31,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant { file: "run/task.rs", from: "        if self.tasks[task as usize].mailbox.has(from) {\n            self.found(cpu, task);\n            return After::Later;\n        }\n        self.tasks[task as usize].counted.nr_blocks", to: "        self.tasks[task as usize].counted.nr_blocks", reddens: ["truth", "no_wake_up_is_lost_at_any_instant_between_spin_and_sleep"] },
     // a switch is free
     Mutant { file: "run/cpu.rs", from: "CpuState::Overhead => it.since_ns + it.irq_ns + it.switch_ns,", to: "CpuState::Overhead => it.since_ns + it.irq_ns + it.switch_ns / 2,", reddens: ["truth", "each_switch_costs_what_it_costs"] },
+    // half of a refill is free
+    Mutant { file: "cluster/task.rs", from: "self.cold_ns = 2 * refill_ns;", to: "self.cold_ns = refill_ns;", reddens: ["truth", "work_takes_twice_as_long_until_caches_are_refilled"] },
 ];
 
 /// The tests that mutants redden, each once.

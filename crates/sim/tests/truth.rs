@@ -67,13 +67,15 @@ fn no_wake_up_is_lost_at_any_instant_between_spin_and_sleep() {
     }
 }
 
-/// `n` tasks that need `work` each, on one CPU.
-fn equal_tasks(local: &str, n: u32, work: &str, switch: &str) -> Outcome {
+const FREE: &str = r#"switch = "0us""#;
+
+/// `n` tasks that need `work` each, on one CPU that has `costs`.
+fn equal_tasks(local: &str, n: u32, work: &str, costs: &str) -> Outcome {
     run(&format!(
         r#"
 policy = "uncoordinated"
 end = "all"
-cluster = {{ nodes = 1, switch = "{switch}" }}
+cluster = {{ nodes = 1, {costs} }}
 local = {{ scheduler = "{local}" }}
 job = [{{ name = "a", each_node = {n}, workload = {{ kind = "calcula", work = "{work}" }} }}]
 "#
@@ -83,7 +85,7 @@ job = [{{ name = "a", each_node = {n}, workload = {{ kind = "calcula", work = "{
 #[test]
 fn equal_tasks_end_when_their_work_is_done_and_not_a_nanosecond_later() {
     for local in LOCALS {
-        let outcome = equal_tasks(local, 5, "3s", "0us");
+        let outcome = equal_tasks(local, 5, "3s", FREE);
         assert_eq!(outcome.ended_at.0, 15_000_000_000);
         assert_eq!(outcome.spent.run_ns, 15_000_000_000);
         assert_eq!(outcome.spent.idle_ns, 0);
@@ -93,7 +95,7 @@ fn equal_tasks_end_when_their_work_is_done_and_not_a_nanosecond_later() {
 #[test]
 fn equal_tasks_under_eevdf_end_within_one_round_of_ticks() {
     for n in [2, 5] {
-        let outcome = equal_tasks("eevdf", n, "3s", "0us");
+        let outcome = equal_tasks("eevdf", n, "3s", FREE);
         let first = outcome.jobs[0].processes.iter().map(|p| p.lived.0).min();
         let round_ns = u64::from(n) * 4_000_000;
         assert!(first.unwrap() >= u64::from(n) * 3_000_000_000 - round_ns);
@@ -103,13 +105,31 @@ fn equal_tasks_under_eevdf_end_within_one_round_of_ticks() {
 #[test]
 fn each_switch_costs_what_it_costs() {
     for local in LOCALS {
-        let outcome = equal_tasks(local, 3, "1s", "250us");
+        let outcome = equal_tasks(local, 3, "1s", r#"switch = "250us""#);
         let switches: u64 = outcome.jobs[0].processes.iter().map(|p| p.switches).sum();
         assert!(switches > 3);
         assert_eq!(outcome.spent.switch_ns, 250_000 * switches);
         assert_eq!(outcome.ended_at.0, 3_000_000_000 + 250_000 * switches);
         let system: u64 = outcome.jobs[0].processes.iter().map(|p| p.system.0).sum();
         assert_eq!(system, outcome.spent.switch_ns);
+    }
+}
+
+/// A cache that is never full again: all takes twice as long. One that soon is: each turn loses so much, but for
+/// the last of each task, which may be short.
+#[test]
+fn work_takes_twice_as_long_until_caches_are_refilled() {
+    for local in LOCALS {
+        let run = |refill: &str| {
+            let outcome = equal_tasks(local, 3, "1s", &format!("refill = \"{refill}\""));
+            let switches: u64 = outcome.jobs[0].processes.iter().map(|p| p.switches).sum();
+            (outcome.spent.run_ns - 3_000_000_000, switches)
+        };
+        // A switch between two halves begins a pair anew.
+        let (lost_ns, switches) = run("10s");
+        assert!((3_000_000_000..=3_000_000_000 + switches).contains(&lost_ns));
+        let (lost_ns, switches) = run("250us");
+        assert!((250_000 * (switches - 3)..=250_000 * switches).contains(&lost_ns));
     }
 }
 

@@ -68,8 +68,8 @@ pub struct Task {
     pub communicates: bool,
     /// CPU work left before `next`.
     pub work_ns: u64,
-    /// Cache to refill first.
-    pub refill_ns: u64,
+    /// For so long it refills its cache half of the time.
+    pub cold_ns: u64,
     /// What then.
     pub next: Next,
     /// The verdict to spin holds until then.
@@ -120,7 +120,7 @@ impl Task {
             job_here: 0,
             communicates: false,
             work_ns: 0,
-            refill_ns: 0,
+            cold_ns: 0,
             next: Next::Fetch,
             spin_until_ns: u64::MAX,
             wait_began_ns: 0,
@@ -140,6 +140,25 @@ impl Task {
             mailbox: Mailbox::default(),
             script,
         }
+    }
+
+    /// It came on a CPU whose cache it must refill first, half of the time, until `refill_ns` are lost.
+    pub fn grow_cold(&mut self, refill_ns: u64) {
+        self.cold_ns = 2 * refill_ns;
+    }
+
+    /// It had its CPU for `ns` and worked: how often it is told does not matter, each odd nanosecond that is left of the cold ones is work.
+    pub fn work(&mut self, ns: u64) {
+        let cold_ns = self.cold_ns.saturating_sub(ns);
+        let refilled_ns = self.cold_ns / 2 - cold_ns / 2;
+        self.cold_ns = cold_ns;
+        self.work_ns -= ns - refilled_ns;
+    }
+
+    /// How long its work takes from now.
+    pub fn lasts_ns(&self) -> u64 {
+        let refills_ns = self.work_ns.saturating_sub(self.cold_ns % 2);
+        self.work_ns + refills_ns.min(self.cold_ns / 2)
     }
 }
 

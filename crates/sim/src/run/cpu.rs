@@ -40,7 +40,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             if it.spin_until_ns <= self.now_ns {
                 self.ask_wait(cpu, task);
             }
-        } else if it.work_ns + it.refill_ns == 0 {
+        } else if it.work_ns == 0 {
             self.go_on(cpu, task);
         }
     }
@@ -80,9 +80,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
                     t.counted.spin_ns += passed_ns;
                 } else {
                     it.spent.run_ns += passed_ns;
-                    let refilled_ns = passed_ns.min(t.refill_ns);
-                    t.refill_ns -= refilled_ns;
-                    t.work_ns -= passed_ns - refilled_ns;
+                    t.work(passed_ns);
                 }
                 let (local, mut view) = self.view(cpu);
                 local.charge(&mut view, task as u32, from_ns);
@@ -121,7 +119,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
                 let task = &self.tasks[it.current as usize];
                 let ends_ns = match task.spinning {
                     true => task.spin_until_ns,
-                    false => it.since_ns.saturating_add(task.work_ns + task.refill_ns),
+                    false => it.since_ns.saturating_add(task.lasts_ns()),
                 };
                 ends_ns.min(it.look_at_ns).max(self.now_ns)
             }
@@ -268,7 +266,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         came.state = TaskState::Running;
         if came.cpu != cpu {
             came.cpu = cpu;
-            came.refill_ns = self.costs.refill_ns;
+            came.grow_cold(self.costs.refill_ns);
             self.tasks[task as usize].counted.nr_migrations += 1;
         }
         if from != task {
@@ -293,7 +291,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             };
         }
         if other {
-            self.tasks[task as usize].refill_ns = self.costs.refill_ns;
+            self.tasks[task as usize].grow_cold(self.costs.refill_ns);
         }
         self.give_slice(cpu, task);
         let (local, mut view) = self.view(cpu);
@@ -321,7 +319,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         let t = &self.tasks[task as usize];
         if t.waiting && t.spinning {
             self.resume_wait(cpu, task);
-        } else if t.work_ns + t.refill_ns == 0 {
+        } else if t.work_ns == 0 {
             self.go_on(cpu, task);
         } else {
             self.show(cpu);
@@ -348,7 +346,7 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
         it.away = true;
         if it.cpu != cpu {
             it.cpu = cpu;
-            it.refill_ns = self.costs.refill_ns;
+            it.grow_cold(self.costs.refill_ns);
             self.tasks[task as usize].counted.nr_migrations += 1;
         }
         self.load_changed(cpu, 1);
