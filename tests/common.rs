@@ -8,6 +8,7 @@ pub mod inside;
 pub mod job;
 pub mod live;
 pub mod observer;
+pub mod strace;
 
 use std::{
     env, fmt,

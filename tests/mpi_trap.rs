@@ -8,10 +8,11 @@
 use cosched_tests::{
     installed,
     job::{
-        built, compile, installation_of, limited, mpis, nr_yields, shown, text, turn,
-        yields_after_marks, Job, Mpi, Ran, NOBODY,
+        built, compile, installation_of, limited, mpis, shown, text, turn, Job, Mpi, Ran, NOBODY,
     },
-    need, superuser,
+    need,
+    strace::{nr_yields, yields_after_marks},
+    superuser,
 };
 use std::{
     ffi::OsString,

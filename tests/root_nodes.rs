@@ -6,8 +6,10 @@
 
 use cosched_tests::{
     installed,
-    job::{assert_nothing_left, built, nr_yields, number, Job, Mpi, Ran},
-    need, root, superuser,
+    job::{assert_nothing_left, built, number, Job, Mpi, Ran},
+    need, root,
+    strace::nr_yields,
+    superuser,
 };
 use std::{ffi::OsString, path::Path};
 
