@@ -3,8 +3,8 @@
  * act.bpf.h - ACT: the only code that changes who runs.
  *
  * A boost is a mark on the task and a kick of the CPU in whose queue it waits;
- * dispatch then takes the marked one first. Tracing programs and enqueue only
- * mark and kick; only dispatch moves. One victim per kick: a CPU is kicked at most once
+ * dispatch then takes the marked one first. Tracing programs only mark and kick, and
+ * only dispatch takes from queues. One victim per kick: a CPU is kicked at most once
  * in `kick_gap`, and never while it runs a boosted rank, one that had starved, or a pinned kernel thread; the
  * mark stays, and the next choice of that CPU sees it.
  */

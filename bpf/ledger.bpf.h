@@ -30,7 +30,7 @@ static __always_inline void account(struct task_state *t, struct cos_kernel_job 
 static __always_inline void account_run(const struct task_struct *p, struct task_state *t,
 					struct cos_kernel_job *job)
 {
-	u64 ran_ns = cpu_time_ns(p) - t->on_cpu_ns;
+	u64 ran_ns = turn_ns(p, t);
 
 	if (!t->on_at_ns)
 		return;

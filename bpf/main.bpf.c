@@ -132,7 +132,7 @@ static __always_inline s64 key_of(const struct task_struct *p, struct task_state
 			t->vtime = first - (s64)is->credit_ns;
 		return t->vtime;
 	}
-	if (cpu_time_ns(p) - t->on_cpu_ns < is->slice_ns)
+	if (turn_ns(p, t) < is->slice_ns)
 		return t->vtime - (s64)is->granularity_ns;
 	return t->vtime;
 }
@@ -299,7 +299,7 @@ static __always_inline bool is_turn_over(const struct task_struct *p, const stru
 	struct cos_kernel_job *job = job_of(t);
 
 	return is && job && job->params.answer[COS_Q_ARRIVAL] && !t->yielded &&
-	       cpu_time_ns(p) - t->on_cpu_ns >= is->slice_ns;
+	       turn_ns(p, t) >= is->slice_ns;
 }
 
 void OP(stopping, struct task_struct *p, bool runnable)
@@ -316,8 +316,7 @@ void OP(stopping, struct task_struct *p, bool runnable)
 	c->run_at_ns = now_ns;
 	advance(c, cpu, now_ns);
 	see_stop(p, t, cpu, now_ns);
-	t->spared_ns = runnable && !t->yielded ?
-		       sat_sub(t->spared_ns, cpu_time_ns(p) - t->on_cpu_ns) : 0;
+	t->spared_ns = runnable && !t->yielded ? sat_sub(t->spared_ns, turn_ns(p, t)) : 0;
 	if (runnable && is_turn_over(p, t))
 		choose_again(t->job, cpu);
 	c->run_weight = 0;

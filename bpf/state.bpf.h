@@ -229,6 +229,12 @@ static __always_inline u64 cpu_time_ns(const struct task_struct *p)
 	return p->se.sum_exec_runtime;
 }
 
+/* CPU time of its turn so far, or of its last one. */
+static __always_inline u64 turn_ns(const struct task_struct *p, const struct task_state *t)
+{
+	return cpu_time_ns(p) - t->on_cpu_ns;
+}
+
 static __always_inline bool is_pinned_kthread(const struct task_struct *p)
 {
 	return (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1;

@@ -7,13 +7,14 @@
  * often four were made.
  */
 #define _GNU_SOURCE
-#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
+
+#include "pin.h"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
@@ -41,14 +42,11 @@ int main(int argc, char **argv)
 	time_t end = time(NULL) + (argc > 1 ? atoi(argv[1]) : 1);
 	char *room = mmap(NULL, BYTES + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *pages = (char *)(((uintptr_t)room + HUGE - 1) & ~(HUGE - 1));
-	cpu_set_t cpus;
 	int nr = 0;
 
 	if (room == MAP_FAILED)
 		return 1;
-	CPU_ZERO(&cpus);
-	CPU_SET(0, &cpus);
-	sched_setaffinity(0, sizeof(cpus), &cpus);
+	pin(0);
 	while (time(NULL) < end)
 		nr += collapse(pages);
 	printf("%d\n", nr);

@@ -21,6 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pin.h"
+
 #define MAX_HOGS 256
 
 static struct shared {
@@ -43,13 +45,10 @@ static void prepare(const char *how)
 {
 	const char *priority = strchr(how, ':'), *group = strchr(how, '@');
 	int cpu = atoi(how);
-	cpu_set_t cpus;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	CPU_ZERO(&cpus);
-	CPU_SET(cpu < 0 ? 0 : cpu, &cpus);
 	if (cpu >= 0)
-		sched_setaffinity(0, sizeof(cpus), &cpus);
+		pin(cpu);
 	if (group)
 		enter(group + 1);
 	if (priority)

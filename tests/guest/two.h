@@ -7,10 +7,11 @@
 #define TWO_H
 
 #include <arpa/inet.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+
+#include "pin.h"
 
 static int sockets[2];
 static struct sockaddr_in ends[2];
@@ -37,15 +38,6 @@ static void open_sockets(void)
 static void send_datagram(int peer, const void *message, size_t bytes)
 {
 	sendto(sockets[!peer], message, bytes, 0, (void *)&ends[peer], sizeof(ends[0]));
-}
-
-static void pin(int cpu)
-{
-	cpu_set_t cpus;
-
-	CPU_ZERO(&cpus);
-	CPU_SET(cpu, &cpus);
-	sched_setaffinity(0, sizeof(cpus), &cpus);
 }
 
 #endif

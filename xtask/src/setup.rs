@@ -9,7 +9,7 @@ use anyhow::Result;
 
 use crate::tree::{output, run, which, Missing};
 
-const PACKAGES: [(&str, &str); 25] = [
+const PACKAGES: [(&str, &str); 26] = [
     ("gcc", "the shim and what the workloads' compilers call"),
     ("make", "make test, make demo"),
     (
@@ -41,6 +41,7 @@ const PACKAGES: [(&str, &str); 25] = [
     ("ghostscript", "a competitor in S1's mixed workload"),
     ("stress-ng", "a guest that does all that a scheduler fears"),
     ("kmod", "the modules of that kernel"),
+    ("systemd", "runs coschedd's unit in a guest"),
 ];
 
 /// Installs what is missing; says what to type where we may not.

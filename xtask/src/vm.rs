@@ -42,6 +42,9 @@ pub struct Run {
     /// End it after so many seconds, booting included
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     timeout: u64,
+    /// Its clocks count instructions, 1 ns each: slow, and the same however busy the host is
+    #[arg(long)]
+    instructions: bool,
     /// A folder that the command may write to; all else that it writes is lost
     #[arg(long, value_name = "DIR")]
     exchange: Option<PathBuf>,
@@ -161,6 +164,7 @@ pub fn run(tree: &Tree, args: &Run) -> Result<ExitCode> {
         .args(&args.command[1..])
         .cpus(args.cpus)
         .memory_mib(args.memory)
+        .by_instructions(args.instructions)
         .timeout(Duration::from_secs(args.timeout));
     job = env::vars_os().fold(job, |job, (name, value)| job.env(name, value));
     if let Some(exchange) = &args.exchange {

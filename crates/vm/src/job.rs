@@ -19,6 +19,7 @@ pub struct Job {
     pub(crate) timeout: Duration,
     pub(crate) cpus: u32,
     pub(crate) memory_mib: u32,
+    pub(crate) by_instructions: bool,
     pub(crate) exchange: Option<PathBuf>,
     pub(crate) stop: Arc<AtomicBool>,
 }
@@ -43,6 +44,7 @@ impl Job {
             timeout: Duration::from_secs(600),
             cpus: 2,
             memory_mib: 2048,
+            by_instructions: false,
             exchange: None,
             stop: Arc::default(),
         }
@@ -94,6 +96,13 @@ impl Job {
     /// How much memory the guest has; what it writes to files lies there too.
     pub fn memory_mib(mut self, memory_mib: u32) -> Self {
         self.memory_mib = memory_mib;
+        self
+    }
+
+    /// The guest's clocks advance by 1 ns with each instruction: what it measures as time are instructions, the
+    /// same however busy the host is. Its CPUs take turns, without KVM.
+    pub fn by_instructions(mut self, by_instructions: bool) -> Self {
+        self.by_instructions = by_instructions;
         self
     }
 

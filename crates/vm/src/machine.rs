@@ -154,13 +154,19 @@ fn machine(job: &Job) -> Vec<String> {
         format!("-machine q35,memory-backend=memory -object {memory}"),
         format!("-cpu max -smp {cpus} -m {memory_mib}M"),
     ];
-    if kvm() {
-        all.push("-accel kvm".into());
-    }
-    all.push("-accel tcg,thread=multi".into());
+    all.push(accelerators(job.by_instructions).to_owned());
     all.iter()
         .flat_map(|line| line.split(' ').map(str::to_owned))
         .collect()
+}
+
+/// Of two the first that works is taken.
+fn accelerators(by_instructions: bool) -> &'static str {
+    match (by_instructions, kvm()) {
+        (true, _) => "-accel tcg,thread=single -icount shift=0,sleep=off",
+        (false, true) => "-accel kvm -accel tcg,thread=multi",
+        (false, false) => "-accel tcg,thread=multi",
+    }
 }
 
 /// True where /dev/kvm is ours to use and the CPU behind it can. Some machines have
