@@ -11,9 +11,6 @@ use anyhow::{Context, Result};
 use crate::build;
 use crate::tree::{run, Tree};
 
-/// Pairs of presets that are known to be in opposite orders: experiments/guest/README.md.
-const KNOWN_OPPOSITE: &str = "1";
-
 /// Builds, and writes all that follows from the records.
 pub fn figures(tree: &Tree) -> Result<()> {
     build::all(tree)?;
@@ -26,7 +23,6 @@ pub fn figures(tree: &Tree) -> Result<()> {
     validate
         .args(["sim", "validate", "--calibration", "latency", "--write"])
         .arg(tree.root.join("docs/validation.md"));
-    validate.args(["--opposite", KNOWN_OPPOSITE]);
     for folder in folders(&tree.root.join("experiments/guest"))? {
         validate.arg("--order").arg(folder);
     }

@@ -2,7 +2,8 @@
 //! Orders: do two sides put the same cases into the same order?
 //!
 //! A side knows of each case an interval. Of a pair of cases it says which is less, or nothing where the intervals
-//! overlap (a tie). A pair agrees if both sides say the same, is discordant if they say opposite things, and open
+//! overlap or the values are nearly the same (a tie): a simulation's interval becomes as narrow as one likes, so that without a
+//! margin it would order by what no machine shows. A pair agrees if both sides say the same, is discordant if they say opposite things, and open
 //! if one says something and the other nothing. Kendall's tau-b sums that up: 1 is the same order, -1 the opposite one, ties on
 //! either side bring it towards 0.
 
@@ -23,11 +24,15 @@ pub struct Agreement {
     ties: [usize; 2],
 }
 
-/// Less or greater where the intervals are apart, equal where they overlap.
+/// So much of the lesser value is nearly the same.
+pub const MARGIN: f64 = 0.05;
+
+/// Less or greater where the intervals are apart, equal where they overlap or the values are nearly the same.
 fn compare(a: &Estimate, b: &Estimate) -> Ordering {
+    let near = (a.value - b.value).abs() <= MARGIN * a.value.min(b.value);
     match (a.high < b.low, b.high < a.low) {
-        (true, _) => Ordering::Less,
-        (_, true) => Ordering::Greater,
+        (true, _) if !near => Ordering::Less,
+        (_, true) if !near => Ordering::Greater,
         _ => Ordering::Equal,
     }
 }
@@ -123,6 +128,14 @@ mod tests {
         assert_eq!((found.ordered, found.tied, found.open), (3, 0, 2));
         assert_eq!(found.discordant, [(2, 3)]);
         assert_eq!(found.tau(), Some((3.0 - 1.0) / 5.0));
+    }
+
+    #[test]
+    fn values_within_the_margin_are_ties_however_narrow_their_intervals() {
+        let exact = |values: &[f64]| side(&values.iter().map(|v| (*v, *v)).collect::<Vec<_>>());
+        let found = agreement(&exact(&[100.0, 105.0, 111.0]), &exact(&[1.0, 3.0, 2.0]));
+        assert_eq!((found.ordered, found.tied, found.open), (1, 0, 1));
+        assert_eq!(found.discordant, [(1, 2)]);
     }
 
     #[test]

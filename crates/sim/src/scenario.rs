@@ -82,9 +82,13 @@ pub struct Cluster {
     /// The system call that goes to sleep; a message that arrives within is seen.
     #[serde(default)]
     pub block: Span,
-    /// The interrupt by which one CPU makes another choose again, for a boost or where turns end together.
+    /// The interrupt by which one CPU makes another choose again: for whom it wakes there, for a boost, or where turns end
+    /// together.
     #[serde(default, skip_serializing_if = "crate::units::is_off")]
     pub kick: Span,
+    /// The system call by which who sends on its own node wakes a receiver that sleeps.
+    #[serde(default, skip_serializing_if = "crate::units::is_off")]
+    pub wake: Span,
     /// The system call that yields.
     #[serde(default = "usual_yield", rename = "yield")]
     pub yields: Span,
@@ -109,6 +113,7 @@ impl Default for Cluster {
             refill: Span::ZERO,
             block: Span::ZERO,
             kick: Span::ZERO,
+            wake: Span::ZERO,
             yields: usual_yield(),
             monitor: usual_monitor(),
             clock_error: Span::ZERO,

@@ -67,6 +67,24 @@ fn no_wake_up_is_lost_at_any_instant_between_spin_and_sleep() {
     }
 }
 
+/// On one node, two CPUs: who sends rings (40 us), the ring interrupts (30 us), the sleeper comes on (200 us).
+#[test]
+fn who_wakes_a_sleeper_of_its_node_pays_for_it_and_so_does_its_cpu() {
+    let local = r#"local_latency = "5us", send = "0us", receive = "0us""#;
+    let text = ping_pong("\"local-block\"", "eevdf", local).replace(
+        r#"nodes = 2, switch = "200us", block = "20us""#,
+        r#"nodes = 1, cpus = 2, balance = false, switch = "200us", block = "20us", wake = "40us", kick = "30us""#,
+    );
+    let outcome = run(&text);
+    let job = &outcome.jobs[0];
+    let one_way_ns = 5_000 + 40_000 + 30_000 + 200_000;
+    // The first message comes while its receiver falls asleep.
+    let first_ns = 20_000 + one_way_ns;
+    assert_eq!(job.laps.max_ns, 2 * one_way_ns);
+    assert_eq!(job.laps.mean_ns(), (99 * 2 * one_way_ns + first_ns) / 100);
+    assert_eq!(job.processes[0].blocks, 100);
+}
+
 const FREE: &str = r#"switch = "0us""#;
 
 /// `n` tasks that need `work` each, on one CPU that has `costs`.

@@ -2,12 +2,12 @@
 //! Holding the order of arms in simulations to the one that was measured.
 //!
 //! Where seconds cannot be compared (a guest under emulation) orders can: beside as many hogs the arms of a program are put into the
-//! order of T on both sides, measured and simulated. Arms whose intervals of the median overlap are a tie on that side
-//! (`cosched_sim::order`). Each pair in opposite orders is named with its times.
+//! order of T on both sides, measured and simulated. Arms whose intervals of the median overlap, or whose medians are nearly the
+//! same, are a tie on that side (`cosched_sim::order`). Each pair in opposite orders is named with its times.
 
 use super::validate::{interval, times, Cell, Program};
 use anyhow::Result;
-use cosched_sim::order::{agreement, Agreement};
+use cosched_sim::order::{agreement, Agreement, MARGIN};
 use std::fmt::Write;
 
 /// The arms of one program beside as many hogs.
@@ -48,9 +48,10 @@ pub fn text(programs: &[Program]) -> Result<String> {
     let mut text = format!(
         "\n## The order of presets under our scheduler\n\n\
          Kernel body in a guest against its model; what was measured, and how, is in [experiments/guest](../experiments/guest/README.md). Presets whose \
-         intervals overlap are a tie.\n\n\
+         intervals overlap or whose medians are within {} % are a tie.\n\n\
          **Of {} pairs of presets {} are in the same order on both sides, {} are ties on both, {} on one side only, {} are in opposite orders.**\n\n\
          | program | hogs per CPU | pairs | same order | ties on both | tie on one | opposite | Kendall's tau |\n|---|---|---|---|---|---|---|---|\n",
+        100.0 * MARGIN,
         sum(Agreement::pairs),
         sum(|it| it.ordered),
         sum(|it| it.tied),

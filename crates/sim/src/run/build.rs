@@ -69,6 +69,7 @@ impl<'a, L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'a, L, Q, O> {
                 refill_ns: cluster.refill.ns(),
                 block_ns: cluster.block.ns(),
                 kick_ns: cluster.kick.ns(),
+                wake_ns: cluster.wake.ns(),
                 yield_ns: cluster.yields.ns(),
                 balance: cluster.balance,
             },

@@ -34,12 +34,14 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             epoch: self.cpus[cpu as usize].epoch,
             ..Flight::default()
         };
-        if node == there {
-            self.ring(task, to);
-        }
+        let rings_ns = if node == there {
+            self.ring(task, to)
+        } else {
+            0
+        };
         let outbox = &mut self.nodes[node as usize].outbox;
         let arrives_ns = if node == there {
-            self.now_ns + self.network.local_latency.ns()
+            self.now_ns + self.network.local_latency.ns() + rings_ns
         } else {
             let begins_ns = outbox.link_free_ns.max(self.now_ns);
             let takes_ns = self.network.bandwidth.map_or(0, |it| it.time_ns(bytes));
@@ -59,13 +61,20 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             .push(Event::new(arrives_ns, there, Kind::Arrival, node, seq));
     }
 
-    /// On one node the sender itself rings whom it wakes: who looks from then on knows that it wakes.
-    fn ring(&mut self, from: u32, to: u32) {
+    /// On one node the sender itself rings whom it wakes: who looks from then on knows that it wakes. The sleeper is
+    /// awake at the end of that call, whose length is returned.
+    fn ring(&mut self, from: u32, to: u32) -> u64 {
         let it = &mut self.tasks[to as usize];
         let awaited = it.wait_from == from || it.wait_from == ANY;
-        if it.state == TaskState::Blocked && it.waiting && awaited {
-            it.woken_ns = it.woken_ns.min(self.now_ns);
+        let asleep = it.state == TaskState::Blocked && it.waiting && it.woken_ns > self.now_ns;
+        if !(asleep && awaited) {
+            return 0;
         }
+        it.woken_ns = self.now_ns;
+        let (ringer, ns) = (&mut self.tasks[from as usize], self.costs.wake_ns);
+        ringer.work_ns += ns;
+        ringer.counted.system_ns += ns;
+        ns
     }
 
     /// Message `seq` of that node reaches its receiver's node.
@@ -112,6 +121,9 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             self.interrupt(cpu, self.network.interrupt.ns());
         }
         if sleeps {
+            if !remote && self.tasks[flight.from as usize].cpu != cpu {
+                self.interrupt(cpu, self.costs.kick_ns);
+            }
             self.wake(to);
         }
         if asks {

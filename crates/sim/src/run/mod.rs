@@ -93,6 +93,7 @@ struct Costs {
     refill_ns: u64,
     block_ns: u64,
     kick_ns: u64,
+    wake_ns: u64,
     yield_ns: u64,
     balance: bool,
 }
