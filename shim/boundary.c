@@ -73,16 +73,31 @@ static inline void call_end(struct cos_thread *self, int failed)
 #define AT(index, if_none) ((index) < 0 ? (if_none) : word[(index) < 0 ? 0 : (index)])
 #define AT_INT(index) ((index) < 0 ? NONE : *(int *)word[(index) < 0 ? 0 : (index)])
 
+/* What a Sendrecv sends: its arguments 1 and 2. */
+#define SENDRECV(tags) (((tags) & (BLOCK | SEND | RECV)) == (BLOCK | SEND | RECV))
+
 /* Open MPI's C handles are pointers: its Fortran ones must be translated. */
+static long c_handle(long handle, void *(**to_c)(int), const char *name)
+{
+	if (!cos_shim.active || !cos_shim.open_mpi)
+		return handle;
+	if (!*to_c)
+		*to_c = (void *(*)(int))next_symbol(name);
+	return *to_c ? (long)(*to_c)((int)handle) : 0;
+}
+
 static long comm_of_fortran(long handle)
 {
 	static void *(*to_c)(int);
 
-	if (!cos_shim.active || !cos_shim.open_mpi)
-		return handle;
-	if (!to_c)
-		to_c = (void *(*)(int))next_symbol("PMPI_Comm_f2c");
-	return to_c ? (long)to_c((int)handle) : 0;
+	return c_handle(handle, &to_c, "PMPI_Comm_f2c");
+}
+
+static long type_of_fortran(long handle)
+{
+	static void *(*to_c)(int);
+
+	return c_handle(handle, &to_c, "PMPI_Type_f2c");
 }
 
 #define C_WRAPPER(symbol, nr, tags_, peer_, peer2_, comm_) \
@@ -95,7 +110,9 @@ COS_EXPORT int symbol(WORDS_##nr(WORD)) \
 	if (unlikely(!next)) \
 		next = (__typeof__(next))next_symbol(#symbol); \
 	self = call_begin((struct cos_call){ (tags_), (int)AT(peer_, NONE), \
-					     (int)AT(peer2_, NONE), AT(comm_, 0) }); \
+					     (int)AT(peer2_, NONE), AT(comm_, 0), \
+					     SENDRECV(tags_) ? (int)AT(1, 0) : 0, \
+					     SENDRECV(tags_) ? AT(2, 0) : 0 }); \
 	rc = next(WORDS_##nr(PASS)); \
 	call_end(self, rc); \
 	return rc; \
@@ -110,7 +127,9 @@ COS_EXPORT void symbol(FORTRAN_##nr(WORD)) \
 	if (unlikely(!next)) \
 		next = (__typeof__(next))next_symbol(#symbol); \
 	self = call_begin((struct cos_call){ (tags_), AT_INT(peer_), AT_INT(peer2_), \
-			(comm_) < 0 ? 0 : comm_of_fortran(AT_INT(comm_)) }); \
+			(comm_) < 0 ? 0 : comm_of_fortran(AT_INT(comm_)), \
+			SENDRECV(tags_) ? AT_INT(1) : 0, \
+			SENDRECV(tags_) ? type_of_fortran(AT_INT(2)) : 0 }); \
 	next(FORTRAN_##nr(PASS)); \
 	call_end(self, word[nr] ? *(int *)word[nr] : 0); \
 }

@@ -55,6 +55,7 @@ struct cos_call {
 	u32 tags;
 	int peer, peer2;		/* ranks in comm; negative = a wildcard or nobody */
 	long comm;			/* handle */
+	long count, type;		/* of what a Sendrecv sends; type 0 = another call */
 };
 
 static inline bool in_collective(const struct cos_call *call)
@@ -74,6 +75,7 @@ struct cos_thread {
 	u32 depth;			/* MPI calls nested on this thread */
 	u32 in_progress;		/* inside opal_progress() */
 	struct cos_call call;		/* the outermost one */
+	bool rang;			/* ... has rung its peers */
 	const void *call_frame, *hook_frame;	/* of its wrapper; of the hook: see trail.c */
 	u64 trail;			/* when we armed */
 

@@ -477,6 +477,7 @@ void wait_begin_call(void)
 		peers_enter(&self->call);
 	self->phase = RUNNING;
 	self->nr_found = 0;
+	self->rang = false;
 }
 
 void wait_end_call(int failed)

@@ -9,7 +9,7 @@ use cosched_tests::job::{mpis, number, said, Job, Mpi, PATTERNS};
 const RANKS: u32 = 4;
 
 /// Source, flags, and what rank 0 says is right.
-const PROGRAMS: [(&str, &[&str], &[&str]); 3] = [
+const PROGRAMS: [(&str, &[&str], &[&str]); 4] = [
     ("patterns.c", &[], &PATTERNS),
     ("onesided.c", &[], &["fence", "locks", "active target"]),
     (
@@ -17,6 +17,7 @@ const PROGRAMS: [(&str, &[&str], &[&str]); 3] = [
         &["-fopenmp", "-pthread"],
         &["exchange", "one after another", "openmp"],
     ),
+    ("borders.c", &[], &["borders", "beside a backlog"]),
 ];
 
 /// MPICH 4.0 over sockets must not hang in MPI_Finalize by itself: see check.h.
@@ -52,6 +53,11 @@ fn one_sided() {
 #[test]
 fn threads() {
     assert_right("mpi_patterns::threads", PROGRAMS[2]);
+}
+
+#[test]
+fn exchanges() {
+    assert_right("mpi_patterns::exchanges", PROGRAMS[3]);
 }
 
 #[test]
