@@ -22,7 +22,8 @@ use std::{
 
 /// Where it is installed; /run is the guest's own memory.
 const HOME: &str = "/run/installed";
-const LOG: &str = "/run/coschedd.log";
+/// What it says, until another is started.
+pub const LOG: &str = "/run/coschedd.log";
 const CONFIG: &str = "/run/coschedd.toml";
 
 /// No wait is longer: attaching beside hogs takes a quarter of it.

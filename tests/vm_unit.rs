@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The unit: systemd itself runs coschedd by packaging/systemd/coschedd.service, with its two
-//! capabilities and all that it forbids.
+//! capabilities, its filter of system calls, and files and a network of its own.
 //!
 //! The guest's process 1 is a script, so systemd is started as a user's manager, of root: it reads the same units
 //! and has the same privileges.
 #![allow(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 use cosched_tests::{
-    coschedd::{ask, counted, install, installed, job_of, read, state, wait_for, Running},
+    coschedd::{ask, counted, install, installed, job_of, read, state, wait_for, Running, LOG},
     inside::{self, Check, Hogs},
     root,
 };
@@ -24,9 +24,10 @@ const USER: u32 = 1000;
 const UNITS: &str = "/run/units";
 const RUN: &str = "/run";
 
-const CHECKS: [Check<Systemd>; 6] = [
+const CHECKS: [Check<Systemd>; 7] = [
     ("it says when it is ready", is_ready),
     ("it has two capabilities", two_capabilities),
+    ("it is shut in", shut_in),
     ("a user's job is boosted", serves),
     ("a reload keeps the scheduler", reloads),
     ("killed it comes back", comes_back),
@@ -50,7 +51,7 @@ impl Systemd {
         let from = root().join("packaging/systemd").join(unit);
         fs::copy(from, Path::new(UNITS).join(unit)).unwrap();
         let place = format!(
-            "[Service]\nExecStart=\nExecStart={}\nStandardError=file:/run/coschedd.log\n",
+            "[Service]\nExecStart=\nExecStart={}\nStandardError=file:{LOG}\n",
             installed("coschedd").display()
         );
         fs::write(dropins.join("place.conf"), place).unwrap();
@@ -101,8 +102,7 @@ impl Drop for Systemd {
 /// Type=notify: systemctl comes back when coschedd has said that it is ready.
 fn is_ready(systemd: &mut Systemd) {
     systemd.says(&["start", "coschedd"]);
-    let log = || read("/run/coschedd.log");
-    assert_eq!(systemd.property("ActiveState"), "active", "{}", log());
+    assert_eq!(systemd.property("ActiveState"), "active", "{}", read(LOG));
     assert_eq!(state(), "enabled");
     assert!(ask(&["status"]).status.success());
 }
@@ -120,6 +120,15 @@ fn two_capabilities(systemd: &mut Systemd) {
         (of("NoNewPrivs:"), of("Seccomp:")),
         ("1".into(), "2".into())
     );
+}
+
+/// ProtectSystem and its like, and PrivateNetwork.
+fn shut_in(systemd: &mut Systemd) {
+    let pid = systemd.property("MainPID");
+    for kind in ["mnt", "net"] {
+        let of = |who: &str| fs::read_link(format!("/proc/{who}/ns/{kind}")).unwrap();
+        assert_ne!(of(&pid), of("self"), "{kind}");
+    }
 }
 
 fn serves(_: &mut Systemd) {

@@ -34,26 +34,20 @@ impl<L: LocalScheduler, Q: EventQueue, O: Observer> Sim<'_, L, Q, O> {
             epoch: self.cpus[cpu as usize].epoch,
             ..Flight::default()
         };
-        let rings_ns = if node == there {
-            self.ring(task, to)
-        } else {
-            0
-        };
-        let outbox = &mut self.nodes[node as usize].outbox;
         let arrives_ns = if node == there {
-            self.now_ns + self.network.local_latency.ns() + rings_ns
+            self.now_ns + self.network.local_latency.ns() + self.ring(task, to)
         } else {
-            let begins_ns = outbox.link_free_ns.max(self.now_ns);
+            let link_free_ns = &mut self.nodes[node as usize].outbox.link_free_ns;
             let takes_ns = self.network.bandwidth.map_or(0, |it| it.time_ns(bytes));
-            outbox.link_free_ns = begins_ns + takes_ns;
+            *link_free_ns = self.now_ns.max(*link_free_ns) + takes_ns;
             let check_ns = if self.decider.on_arrival {
                 self.network.arrival_check.ns()
             } else {
                 0
             };
-            outbox.link_free_ns + self.network.latency.ns() + check_ns
+            *link_free_ns + self.network.latency.ns() + check_ns
         };
-        let seq = outbox.put(flight);
+        let seq = self.nodes[node as usize].outbox.put(flight);
         self.tasks[task as usize].mailbox.sq_bytes += self.network.queued(bytes);
         let job = self.job_of(task);
         self.jobs[job].nr_active += 1;
