@@ -12,10 +12,7 @@
 #include "state.bpf.h"
 #include "vtime.bpf.h"
 
-/*
- * The lag is known where we schedule, nowhere else. It counts from the mean of all that want the CPU, as
- * EEVDF's does; the CPU's vtime is the least of them, half a turn behind that.
- */
+/* The lag is known where we schedule, nowhere else. It counts from the mean of all that want the CPU, as EEVDF's does. */
 static __always_inline void fill(struct cos_obs *obs, struct task_state *t, u32 cpu, u32 event, u64 now_ns)
 {
 	struct cos_kernel_config *is = configuration();
@@ -36,7 +33,7 @@ static __always_inline void fill(struct cos_obs *obs, struct task_state *t, u32 
 		obs->known |= COS_F_RAN;
 	}
 	if (schedules(is) && c) {
-		obs->lag_ns = lag_of(t, c, (s64)is->credit_ns) + (s64)(is->slice_ns / 2);
+		obs->lag_ns = lag_of(t, c, (s64)is->credit_ns) + mean_beyond(cpu, now_ns);
 		obs->known |= COS_F_LAG;
 	}
 }
@@ -103,6 +100,7 @@ static __always_inline void note_verdict(struct task_state *t, struct cos_kernel
 APART int ask_arrival(struct task_state *t __arg_nonnull,
 		      struct cos_kernel_job *job __arg_nonnull, u32 cpu, u32 seen, u64 now_ns)
 {
+	struct cpu_state *c;
 	struct cos_obs obs;
 	struct cos_out out;
 
@@ -118,6 +116,9 @@ APART int ask_arrival(struct task_state *t __arg_nonnull,
 	observe(&obs, t, job);
 	answer_arrival(&obs, t, job, &out);
 	note_verdict(t, job, &out, now_ns);
+	c = cpu_at(cpu);
+	if (t->again_at_ns && c)
+		c->wanted = 1;
 	return out.act == COS_ACT_BOOST;
 }
 

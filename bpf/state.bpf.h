@@ -60,6 +60,8 @@ struct cpu_state {
 	s64 vtime;			/* the least of all that want this CPU; never goes back */
 	s64 run_vtime;			/* of who runs, as of run_at_ns */
 	u64 run_at_ns;
+	s64 sum;			/* of mean_beyond() as asked on this CPU, and of its weights */
+	u64 weights;
 	u64 kicked_at_ns;		/* for a boost */
 	u64 balanced_at_ns;
 	u64 looked_at_ns;		/* for who starves */

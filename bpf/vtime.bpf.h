@@ -119,6 +119,43 @@ static __always_inline void place(struct task_state *t, struct cpu_state *c, u32
 	t->cpu = cpu;
 }
 
+/* Towards zero; BPF's division knows no sign. */
+static __always_inline s64 mean_of(s64 sum, u64 weights)
+{
+	weights = weights ?: 1;
+	return sum < 0 ? -(s64)((u64)-sum / weights) : (s64)((u64)sum / weights);
+}
+
+/*
+ * How far the mean of all that want @cpu, by their weights, is beyond the least of them, which is the CPU's vtime. Of
+ * a long queue the part that is behind counts. Sums are kept in a map, so that the verifier follows none through the
+ * loop; an interrupt that asks meanwhile spoils one answer.
+ */
+APART s64 mean_beyond(u32 cpu, u64 now_ns)
+{
+	struct cpu_state *c = cpu_at(cpu), *here = cpu_at(bpf_get_smp_processor_id());
+	u32 looks = max_looks();
+	struct task_struct *p;
+	struct task_state *t;
+
+	if (!c || !here)
+		return 0;
+	here->weights = c->run_weight;
+	here->sum = c->run_weight ? (run_vtime(c, now_ns) - c->vtime) * (s64)c->run_weight : 0;
+	bpf_rcu_read_lock();
+	bpf_for_each(scx_dsq, p, cpu, 0) {
+		if (!looks--)
+			break;
+		t = bpf_task_storage_get(&tasks, p, 0, 0);
+		if (!t)
+			continue;
+		here->weights += t->weight;
+		here->sum += (t->vtime - c->vtime) * (s64)t->weight;
+	}
+	bpf_rcu_read_unlock();
+	return mean_of(here->sum, here->weights);
+}
+
 /* > 0: behind its fair share of @c. */
 static __always_inline s64 lag_of(const struct task_state *t, const struct cpu_state *c, s64 credit)
 {

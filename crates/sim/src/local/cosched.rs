@@ -120,6 +120,17 @@ fn advance(view: &mut View<Cosched>) {
     view.queue.vtime = least.unwrap_or(i64::MIN).max(view.queue.vtime);
 }
 
+/// How far the mean of all that want the CPU is beyond the least.
+fn mean_beyond(view: &View<Cosched>) -> i64 {
+    let running = view.tasks.get(view.running as usize);
+    let ready = view.ready.iter().map(|it| &view.tasks[*it as usize]);
+    let beyond: Vec<i64> = ready
+        .chain(running)
+        .map(|it| it.vtime - view.queue.vtime)
+        .collect();
+    beyond.iter().sum::<i64>() / (beyond.len() as i64).max(1)
+}
+
 impl Cosched {
     fn may_be_boosted(&self, queue: &Queue, it: &Task) -> bool {
         it.boosted && it.vtime - queue.vtime <= ns(self.max_debt)
@@ -212,14 +223,15 @@ impl LocalScheduler for Cosched {
         Some((task.slice - task.used).max(1) as u64)
     }
 
-    /// From the CPU's vtime, which is the least: an equal share is up to a slice below it.
+    /// From the CPU's vtime, which is the least: an equal share is up to a slice below it. The body's counts from the mean.
     fn lag_ns(&self, view: &View<Self>, task: u32) -> Option<i64> {
         let it = &view.tasks[task as usize];
-        Some(if it.away {
+        let lag = if it.away {
             self.owed(view.queue, it)
         } else {
             view.queue.vtime - it.vtime
-        })
+        };
+        Some(lag + if self.body { mean_beyond(view) } else { 0 })
     }
 
     fn start(&self, view: &mut View<Self>, task: u32) {
