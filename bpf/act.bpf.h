@@ -114,17 +114,62 @@ static __always_inline bool is_boosted(const struct task_state *t, const struct 
 	return false;
 }
 
-/* A refusal whose time is over is asked about again. */
-static __always_inline void ask_again(struct task_state *t, u32 cpu, u64 now_ns)
+/* Refusals in @cpu's queue that are over are asked about again; of the others the next one's end is waited for. */
+APART int ask_refused(u32 cpu, u64 now_ns)
 {
 	struct cos_kernel_job *job;
+	struct task_struct *p;
+	struct task_state *t;
+	bool boosted = false;
+	u32 looks = max_looks();
 
-	if (!t->again_at_ns || t->again_at_ns > now_ns)
-		return;
-	t->again_at_ns = 0;
-	job = job_of(t);
-	if (job)
-		ask_arrival(t, job, cpu, COS_SEEN_AGAIN, now_ns);
+	bpf_rcu_read_lock();
+	bpf_for_each(scx_dsq, p, cpu, 0) {
+		if (!looks--)
+			break;
+		t = bpf_task_storage_get(&tasks, p, 0, 0);
+		if (!t || !t->again_at_ns)
+			continue;
+		if (t->again_at_ns > now_ns) {
+			set_alarm(cpu, t->again_at_ns, now_ns);
+			continue;
+		}
+		t->again_at_ns = 0;
+		job = job_of(t);
+		if (job && ask_arrival(t, job, cpu, COS_SEEN_AGAIN, now_ns))
+			boosted = true;
+	}
+	bpf_rcu_read_unlock();
+	if (boosted)
+		kick_for_boost(cpu, now_ns);
+	return 0;
+}
+
+/* The alarm of a CPU's queue rings, on whatever CPU. */
+static int on_alarm(void *map, u32 *cpu, struct alarm *alarm)
+{
+	struct cpu_state *c = cpu_at(*cpu);
+
+	if (c)
+		c->alarm_at_ns = 0;
+	ask_refused(*cpu, bpf_ktime_get_ns());
+	return 0;
+}
+
+/* It is there already where the same object is attached again. */
+static __always_inline s32 init_alarm(u32 cpu)
+{
+	struct cpu_state *c = cpu_at(cpu);
+	struct alarm *alarm = bpf_map_lookup_elem(&alarms, &cpu);
+	s32 failed;
+
+	if (!alarm || !c)
+		return 0;
+	c->alarm_at_ns = 0;
+	failed = bpf_timer_init(&alarm->timer, &alarms, CLOCK_MONOTONIC);
+	if (failed && failed != -EBUSY)
+		return failed;
+	return bpf_timer_set_callback(&alarm->timer, on_alarm);
 }
 
 /* dispatch: the first boosted one in @cpu's queue goes to its CPU. */
@@ -145,8 +190,7 @@ APART int take_boosted(u32 cpu, u64 now_ns)
 		t = bpf_task_storage_get(&tasks, p, 0, 0);
 		if (!t || !t->job)
 			continue;
-		ask_again(t, cpu, now_ns);
-		left |= t->boost_until_ns > now_ns || t->again_at_ns;
+		left |= t->boost_until_ns > now_ns;
 		if (!is_boosted(t, c, is, now_ns))
 			continue;
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, t->boost_slice_ns ?: is->slice_ns);

@@ -94,13 +94,28 @@ static __always_inline void note_verdict(struct task_state *t, struct cos_kernel
 }
 
 /*
+ * A refusal in @cpu's queue ends at @at_ns: then it is asked about again (act.bpf.h). The next choice of the CPU
+ * would be up to a turn later.
+ */
+static __always_inline void set_alarm(u32 cpu, u64 at_ns, u64 now_ns)
+{
+	struct cpu_state *c = cpu_at(cpu);
+	struct alarm *alarm = bpf_map_lookup_elem(&alarms, &cpu);
+
+	if (!c || !alarm || (c->alarm_at_ns && c->alarm_at_ns <= at_ns))
+		return;
+	c->alarm_at_ns = at_ns;
+	if (bpf_timer_start(&alarm->timer, sat_sub(at_ns, now_ns), 0))
+		c->alarm_at_ns = 0;
+}
+
+/*
  * Something arrived for @t, which wants or last had @cpu: shall it run at once?
  * 1: it is boosted, now or already.
  */
 APART int ask_arrival(struct task_state *t __arg_nonnull,
 		      struct cos_kernel_job *job __arg_nonnull, u32 cpu, u32 seen, u64 now_ns)
 {
-	struct cpu_state *c;
 	struct cos_obs obs;
 	struct cos_out out;
 
@@ -116,9 +131,8 @@ APART int ask_arrival(struct task_state *t __arg_nonnull,
 	observe(&obs, t, job);
 	answer_arrival(&obs, t, job, &out);
 	note_verdict(t, job, &out, now_ns);
-	c = cpu_at(cpu);
-	if (t->again_at_ns && c)
-		c->wanted = 1;
+	if (t->again_at_ns && schedules(configuration()))
+		set_alarm(cpu, t->again_at_ns, now_ns);
 	return out.act == COS_ACT_BOOST;
 }
 

@@ -39,8 +39,15 @@ enum bpf_map_type {
 #define BPF_F_MMAPABLE		1024
 #define BPF_LOCAL_STORAGE_GET_F_CREATE 1
 
+#define CLOCK_MONOTONIC	1
+#define EBUSY 16
+
 struct bpf_iter_num {
 	u64 __opaque[1];
+} __attribute__((aligned(8)));
+
+struct bpf_timer {
+	u64 __opaque[2];
 } __attribute__((aligned(8)));
 
 #include <bpf/bpf_helpers.h>

@@ -402,7 +402,7 @@ s32 OP_SLEEPS(init)
 	s32 failed;
 
 	bpf_for(cpu, 0, nr) {
-		failed = scx_bpf_create_dsq(cpu, -1);
+		failed = scx_bpf_create_dsq(cpu, -1) ?: init_alarm(cpu);
 		if (failed)
 			return failed;
 	}

@@ -65,6 +65,7 @@ struct cpu_state {
 	u64 kicked_at_ns;		/* for a boost */
 	u64 balanced_at_ns;
 	u64 looked_at_ns;		/* for who starves */
+	u64 alarm_at_ns;		/* its alarm rings; 0 = it is not set */
 	u32 run_weight;
 	u32 wanted;			/* somebody queued here may be boosted */
 	u32 run_boosted;		/* this turn is a boost: nobody else's preempts it */
@@ -88,6 +89,10 @@ struct {
 		__type(value, value_type);		\
 	} name SEC(".maps")
 
+struct alarm {
+	struct bpf_timer timer;
+};
+
 struct cpu_counts {
 	u64 nr[COS_NR_COUNTS];
 };
@@ -96,6 +101,8 @@ ARRAY(config, struct cos_kernel_config, 1);
 ARRAY(exits, struct cos_kernel_exit, 1);
 ARRAY(jobs, struct cos_kernel_job, COS_MAX_JOBS);
 ARRAY(cpus, struct cpu_state, COS_MAX_CPUS);
+/* Of a CPU's queue: its next refusal ends. */
+ARRAY(alarms, struct alarm, COS_MAX_CPUS);
 ARRAY(counts, struct cpu_counts, COS_MAX_CPUS);
 /* How many ranks of a job are in a CPU's queue. */
 ARRAY(presence, u32, COS_MAX_JOBS * COS_MAX_CPUS);

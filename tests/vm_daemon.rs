@@ -84,7 +84,7 @@ const VERIFIED: [(&str, u32); 22] = [
     ("cos_select_cpu", 144),
     ("cos_enqueue", 10244),
     ("cos_dequeue", 31),
-    ("cos_dispatch", 11690),
+    ("cos_dispatch", 2714),
     ("cos_runnable", 455),
     ("cos_quiescent", 488),
     ("cos_disable", 24),
@@ -95,7 +95,7 @@ const VERIFIED: [(&str, u32); 22] = [
     ("cos_exit_task", 105),
     ("cos_cgroup_init", 14),
     ("cos_cgroup_set_", 12),
-    ("cos_init", 43),
+    ("cos_init", 10404),
     ("cos_exit", 24),
 ];
 

@@ -5,18 +5,22 @@
 #![allow(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 use cosched_loader::{raw, Body, Config, JobNumber, Ledger, Mode, SEEN};
+use cosched_policy::words::REASONS;
 use cosched_tests::inside::{self, attach, numbers, params, spread, Check, Hogs};
+use cosched_tests::job::built;
 use std::io::{self, PipeReader, Read, Write};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 /// With a margin for a busy machine without KVM: it takes a minute on an idle one.
 const TIMEOUT: Duration = Duration::from_secs(900);
 
-const CHECKS: [Check<Body>; 17] = [
+const CHECKS: [Check<Body>; 18] = [
     ("it is the machine's scheduler", is_attached),
     ("a mate on a CPU boosts one that spins", mates_boost),
     ("a packet boosts who polls for it", packets_boost),
+    ("who was refused is asked about again", refusals_end),
     ("a doorbell boosts whom it wakes", doorbells_boost),
     ("a yield boosts who is waited for", yields_boost),
     ("without an arrival answer nobody is boosted", nobody_boosts),
@@ -118,6 +122,30 @@ fn packets_boost(body: &mut Body) {
     assert!(
         kicks + again >= boosts,
         "{kicks} kicks, {again} asked again, {boosts} boosts"
+    );
+}
+
+/// Messages come so fast that many find their receiver ahead of its share. It does not wait for its own turn then:
+/// it is asked about again when its refusal ends.
+fn refusals_end(body: &mut Body) {
+    let hogs = Hogs::on(&["0", "1", "1", "1", "1"]);
+    let job = body.begin(&params("auto"), 0).unwrap();
+    within(body, job, |_| {
+        let gaps = ["--least-gap-ms=10", "--most-gap-ms=20"];
+        let mut arrivals = Command::new(built("workloads/openmpi/arrivals"));
+        let output = arrivals.args(["--pin", "--messages=100"]).args(gaps);
+        assert!(output.output().unwrap().status.success());
+    });
+    hogs.end();
+    let ledger = body.ledger(job).unwrap();
+    body.end(job).unwrap();
+    let in_debt = REASONS.iter().position(|word| *word == "in_debt");
+    let refused = ledger.why_denied[in_debt.unwrap()];
+    let again = seen(&ledger, "again");
+    assert!(refused > 20, "{refused} refusals");
+    assert!(
+        4 * again > refused,
+        "{again} asked again of {refused} refused"
     );
 }
 
