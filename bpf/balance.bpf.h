@@ -12,8 +12,9 @@
 #include "act.bpf.h"
 #include "state.bpf.h"
 
-/* So many looks for a longer queue until one that is longer by one will do. */
+/* Of so many looks for a longer queue one that is longer by one will do in the last few. */
 #define LOOKS_PER_ROTATION 16
+#define ROTATING_LOOKS 4
 
 /* The longest queue but @cpu's; -1 where that is not longer than @mine by @by. */
 APART int longest(u32 cpu, s32 mine, s32 by)
@@ -35,10 +36,12 @@ APART int longest(u32 cpu, s32 mine, s32 by)
 
 /*
  * The first in @from's queue that may run on @cpu. A rank stays, unless its job too has more
- * there than here by @by: what its job was given, a CPU each, is not undone.
+ * there than here by @by: what its job was given, a CPU each, is not undone. Who came by a pull after the one that
+ * runs there lets that one go first, when it waits: or the same would have a turn with each of the others.
  */
 APART int pull(u32 from, u32 cpu, u32 by)
 {
+	struct cpu_state *theirs = cpu_at(from);
 	struct task_struct *p;
 	struct task_state *t;
 	u32 looks = max_looks();
@@ -50,8 +53,11 @@ APART int pull(u32 from, u32 cpu, u32 by)
 		t = bpf_task_storage_get(&tasks, p, 0, 0);
 		if (!t || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
+		if (by == 1 && theirs && t->pulled_at_ns > theirs->run_pulled_at_ns)
+			continue;
 		if (t->job && nr_of_job(t->job, from) < nr_of_job(t->job, cpu) + by)
 			continue;
+		t->pulled_at_ns = bpf_ktime_get_ns();
 		taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
 		break;
 	}
@@ -71,7 +77,7 @@ static __always_inline bool balance(struct cpu_state *c, u32 cpu,
 	if (now_ns - c->balanced_at_ns < is->balance_ns)
 		return false;
 	c->balanced_at_ns = now_ns;
-	by = ++c->nr_balances % LOOKS_PER_ROTATION ? 2 : 1;
+	by = ++c->nr_balances % LOOKS_PER_ROTATION < LOOKS_PER_ROTATION - ROTATING_LOOKS ? 2 : 1;
 	from = longest(cpu, scx_bpf_dsq_nr_queued(cpu), by);
 	if (from < 0 || !pull(from, cpu, by))
 		return false;

@@ -285,6 +285,7 @@ void OP(running, struct task_struct *p)
 	c->run_at_ns = now_ns;
 	refresh_weight(p, t);
 	c->run_weight = t->weight;
+	c->run_pulled_at_ns = t->pulled_at_ns;
 	c->run_pinned_kthread = is_pinned_kthread(p);
 	c->run_boosted = 0;
 	c->run_spared = t->spared_ns > 0;

@@ -36,6 +36,7 @@ struct task_state {
 	u64 wait_since_ns;
 	u32 running;
 	u64 queued_at_ns;
+	u64 pulled_at_ns;		/* from a longer queue: balance.bpf.h */
 	u32 queued_on;			/* CPU + 1 whose queue it is counted in (presence) */
 	u32 woken;			/* enum cos_seen + 1: has not been asked about since */
 	u32 woken_sync;			/* by one that is about to sleep, as it said */
@@ -66,6 +67,7 @@ struct cpu_state {
 	u64 balanced_at_ns;
 	u64 looked_at_ns;		/* for who starves */
 	u64 alarm_at_ns;		/* its alarm rings; 0 = it is not set */
+	u64 run_pulled_at_ns;		/* of who runs */
 	u32 run_weight;
 	u32 wanted;			/* somebody queued here may be boosted */
 	u32 run_boosted;		/* this turn is a boost: nobody else's preempts it */

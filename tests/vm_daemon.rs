@@ -84,7 +84,7 @@ const VERIFIED: [(&str, u32); 22] = [
     ("cos_select_cpu", 144),
     ("cos_enqueue", 10244),
     ("cos_dequeue", 31),
-    ("cos_dispatch", 2714),
+    ("cos_dispatch", 3534),
     ("cos_runnable", 455),
     ("cos_quiescent", 488),
     ("cos_disable", 24),
