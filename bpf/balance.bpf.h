@@ -12,7 +12,7 @@
 #include "act.bpf.h"
 #include "state.bpf.h"
 
-/* Of so many looks for a longer queue one that is longer by one will do in the last few. */
+/* Of so many looks for a longer queue, from the last pull on, one that is longer by one will do in the last few. */
 #define LOOKS_PER_ROTATION 16
 #define ROTATING_LOOKS 4
 
@@ -59,6 +59,8 @@ APART int pull(u32 from, u32 cpu, u32 by)
 			continue;
 		t->pulled_at_ns = bpf_ktime_get_ns();
 		taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
+		if (theirs)
+			theirs->nr_balances = 0;
 		break;
 	}
 	return taken;
@@ -81,6 +83,7 @@ static __always_inline bool balance(struct cpu_state *c, u32 cpu,
 	from = longest(cpu, scx_bpf_dsq_nr_queued(cpu), by);
 	if (from < 0 || !pull(from, cpu, by))
 		return false;
+	c->nr_balances = 0;
 	count(COS_COUNT_BALANCED);
 	return true;
 }
